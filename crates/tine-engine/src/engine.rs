@@ -8,7 +8,7 @@ use tine_store::{Read, Store, Verdict, Write};
 
 use crate::knowledge::Interpreters;
 use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
-use crate::tree::topology::Orders;
+use crate::tree::topology::TreeOrderCache;
 use crate::{Error, Result};
 
 /// The rules over one store. Cheap to clone and to share between threads.
@@ -22,7 +22,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     ids: Mutex<IdSource>,
-    orders: Orders,
+    tree_orders: TreeOrderCache,
     limits: Limits,
     interpreters: Interpreters,
     /// Who this is among all that do runs on one store.
@@ -43,11 +43,11 @@ impl Engine {
         entropy: Arc<dyn Entropy>,
         limits: Limits,
     ) -> Self {
-        let (ids, orders) = (Mutex::default(), Orders::default());
+        let (ids, tree_orders) = (Mutex::default(), TreeOrderCache::default());
         let interpreters = Interpreters::rules();
         // Two engines with one seed are two workers all the same.
         let worker = Digest::of(&SystemEntropy.ten_bytes()).to_hex()[..16].to_owned();
-        let inner = Inner { store, clock, entropy, ids, orders, limits, interpreters, worker };
+        let inner = Inner { store, clock, entropy, ids, tree_orders, limits, interpreters, worker };
         Engine { inner: Arc::new(inner) }
     }
 
@@ -59,7 +59,7 @@ impl Engine {
             clock: Arc::clone(clock),
             entropy: Arc::clone(entropy),
             ids: Mutex::default(),
-            orders: Orders::default(),
+            tree_orders: TreeOrderCache::default(),
             limits: *limits,
             interpreters,
             worker: worker.clone(),
@@ -90,8 +90,8 @@ impl Engine {
         &self.inner.limits
     }
 
-    pub(crate) fn orders(&self) -> &Orders {
-        &self.inner.orders
+    pub(crate) fn tree_orders(&self) -> &TreeOrderCache {
+        &self.inner.tree_orders
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -38,7 +38,7 @@ mod search;
 mod sync;
 mod tree;
 
-pub use commits::{NoFirst, Verdict, bisect_steps};
+pub use commits::{BisectVerdict, NoFirst, bisect_range};
 pub use engine::Engine;
 pub use error::Error;
 pub use knowledge::{Interpreters, RULES};

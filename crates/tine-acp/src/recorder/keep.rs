@@ -80,7 +80,7 @@ impl Relay {
         }
         let (bytes, redacted) = state.events.bytes(self.recorder.redact, false);
         let call = self.recorder.call.clone().with_redacted(redacted);
-        match self.recorder.engine.keep_beside(&call, TurnRef::of(tip), lines(bytes, session)) {
+        match self.recorder.engine.attach_source(&call, TurnRef::of(tip), lines(bytes, session)) {
             Ok(_) => {
                 state.events.clear();
                 self.recovered(session, state);
@@ -245,7 +245,7 @@ impl Relay {
         // A line that led to two turns is stored with the first.
         let done = match promised {
             Some(id) if state.events.is_empty() => engine.append_as(&call, id, request)?,
-            _ => engine.append_read_from(&call, promised, request, lines(bytes, session))?,
+            _ => engine.append_with_source(&call, promised, request, lines(bytes, session))?,
         };
         state.events.clear();
         if done.forked {

@@ -7,8 +7,8 @@ use tine_api::Listing;
 use clap::{Args, Subcommand};
 use tine_core::{EntityId, Json, Reference};
 use tine_engine::{
-    BisectQuery, Bisected, BlameOf, BlameQuery, Blamed, NoFirst, PathPage, PathQuery, Predicate,
-    Selection, TurnRef, TurnView, Verdict, bisect_steps,
+    BisectQuery, BisectVerdict, Bisected, BlameOf, BlameQuery, Blamed, NoFirst, PathPage,
+    PathQuery, Predicate, Selection, TurnRef, TurnView, bisect_range,
 };
 use tine_formats::render::whole_path;
 
@@ -196,12 +196,12 @@ fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
         limit: None,
     };
     let path = whole_path(&*session.engine, &session.call, query)?;
-    let found = bisect_steps(path.turns.len(), |step| {
+    let found = bisect_range(path.turns.len(), |step| {
         let verdict = judged(&path, step, command)?;
         let word = match verdict {
-            Verdict::Holds => "bad ",
-            Verdict::DoesNot => "good",
-            Verdict::Skip => "skip",
+            BisectVerdict::Holds => "bad ",
+            BisectVerdict::DoesNot => "good",
+            BisectVerdict::Skip => "skip",
         };
         session
             .screen
@@ -221,7 +221,7 @@ fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
 }
 
 /// What the command says of the path up to a turn.
-fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
+fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<BisectVerdict> {
     let turn = &path.turns[step];
     let so_far = PathPage {
         conversation: path.conversation.clone(),
@@ -247,9 +247,9 @@ fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
     let status = child.wait().map_err(|error| unusable(error.to_string()))?;
     let _ = writer.join();
     match status.code() {
-        Some(0) => Ok(Verdict::DoesNot),
-        Some(125) => Ok(Verdict::Skip),
-        Some(1..=127) => Ok(Verdict::Holds),
+        Some(0) => Ok(BisectVerdict::DoesNot),
+        Some(125) => Ok(BisectVerdict::Skip),
+        Some(1..=127) => Ok(BisectVerdict::Holds),
         _ => Err(unusable(format!("it ended with {status} at turn {}", turn.hash.short()))),
     }
 }

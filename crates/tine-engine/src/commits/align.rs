@@ -10,11 +10,11 @@ use crate::{DiffTurn, TurnChange, WordChange};
 
 /// Words of a text that are compared one by one at most; what lies between the equal ends of
 /// longer texts is told as one change.
-const WORDS: usize = 4_000;
+const MAX_COMPARED_WORDS: usize = 4_000;
 
 /// A turn on its way into a comparison.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct ComparedTurn {
     /// What makes two turns say the same.
     pub digest: Digest,
     pub turn: DiffTurn,
@@ -23,7 +23,11 @@ pub(super) struct Said {
 /// What was said on one side and not on the other, in order. Equal turns stand beside one another;
 /// between them, turns of one role that take the same place are told as changed. At most so many
 /// are told, the others counted.
-pub(super) fn turns(from: &[Said], to: &[Said], limit: usize) -> (Vec<TurnChange>, u64) {
+pub(super) fn turns(
+    from: &[ComparedTurn],
+    to: &[ComparedTurn],
+    limit: usize,
+) -> (Vec<TurnChange>, u64) {
     let (a, b): (Vec<_>, Vec<_>) =
         (from.iter().map(|it| it.digest).collect(), to.iter().map(|it| it.digest).collect());
     let mut changes = Vec::new();
@@ -38,7 +42,7 @@ pub(super) fn turns(from: &[Said], to: &[Said], limit: usize) -> (Vec<TurnChange
             }
             op => {
                 let (old, new) = (op.old_range(), op.new_range());
-                beside(&from[old], &to[new], &mut changes);
+                pair_by_role(&from[old], &to[new], &mut changes);
             }
         }
     }
@@ -46,17 +50,17 @@ pub(super) fn turns(from: &[Said], to: &[Said], limit: usize) -> (Vec<TurnChange
     changes.truncate(limit);
     for change in &mut changes {
         if let TurnChange::Changed { from, to, words } = change {
-            *words = self::words(&from.text, &to.text);
+            *words = self::word_changes(&from.text, &to.text);
         }
     }
     (changes, left_out)
 }
 
 /// Turns that differ: those of one role are paired in order, their words still to be compared.
-fn beside(from: &[Said], to: &[Said], changes: &mut Vec<TurnChange>) {
-    let mut rest: VecDeque<&Said> = to.iter().collect();
+fn pair_by_role(from: &[ComparedTurn], to: &[ComparedTurn], changes: &mut Vec<TurnChange>) {
+    let mut rest: VecDeque<&ComparedTurn> = to.iter().collect();
     for old in from {
-        let same_role = |it: &&Said, role: Role| it.turn.role == role;
+        let same_role = |it: &&ComparedTurn, role: Role| it.turn.role == role;
         let Some(at) = rest.iter().position(|it| same_role(it, old.turn.role)) else {
             changes.push(TurnChange::Lost { from: old.turn.clone() });
             continue;
@@ -74,16 +78,16 @@ fn beside(from: &[Said], to: &[Said], changes: &mut Vec<TurnChange>) {
 
 /// Two texts word by word: what is kept and lost makes up the first, what is kept and gained the
 /// second.
-pub(super) fn words(from: &str, to: &str) -> Vec<WordChange> {
+pub(super) fn word_changes(from: &str, to: &str) -> Vec<WordChange> {
     let (a, b): (Vec<&str>, Vec<&str>) =
         (from.split_word_bounds().collect(), to.split_word_bounds().collect());
-    let before = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    let rest = a.len().min(b.len()) - before;
-    let behind = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
-    let (middle_a, middle_b) = (&a[before..a.len() - behind], &b[before..b.len() - behind]);
+    let prefix = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let rest = a.len().min(b.len()) - prefix;
+    let suffix = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let (middle_a, middle_b) = (&a[prefix..a.len() - suffix], &b[prefix..b.len() - suffix]);
     let mut changes = Vec::new();
-    push(&mut changes, &a[..before], WordChange::Kept);
-    if middle_a.len().max(middle_b.len()) > WORDS {
+    push(&mut changes, &a[..prefix], WordChange::Kept);
+    if middle_a.len().max(middle_b.len()) > MAX_COMPARED_WORDS {
         push(&mut changes, middle_a, WordChange::Lost);
         push(&mut changes, middle_b, WordChange::Gained);
     } else {
@@ -99,15 +103,15 @@ pub(super) fn words(from: &str, to: &str) -> Vec<WordChange> {
             }
         }
     }
-    push(&mut changes, &a[a.len() - behind..], WordChange::Kept);
+    push(&mut changes, &a[a.len() - suffix..], WordChange::Kept);
     changes
 }
 
-fn push(changes: &mut Vec<WordChange>, words: &[&str], kind: fn(String) -> WordChange) {
-    if words.is_empty() {
+fn push(changes: &mut Vec<WordChange>, run: &[&str], kind: fn(String) -> WordChange) {
+    if run.is_empty() {
         return;
     }
-    match (changes.last_mut(), kind(words.concat())) {
+    match (changes.last_mut(), kind(run.concat())) {
         (Some(WordChange::Kept(text)), WordChange::Kept(more))
         | (Some(WordChange::Lost(text)), WordChange::Lost(more))
         | (Some(WordChange::Gained(text)), WordChange::Gained(more)) => text.push_str(&more),

@@ -14,7 +14,7 @@ use crate::{Call, Engine, Error, Result};
 
 /// What was found out about a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BisectVerdict {
     /// It holds here.
     Holds,
     /// It does not hold here.
@@ -44,35 +44,35 @@ pub enum NoFirst {
 /// assert_eq!(first, 42);
 /// assert!(tested <= 8);
 /// ```
-pub fn bisect_steps<E>(
-    steps: usize,
-    mut test: impl FnMut(usize) -> std::result::Result<Verdict, E>,
+pub fn bisect_range<E>(
+    count: usize,
+    mut test: impl FnMut(usize) -> std::result::Result<BisectVerdict, E>,
 ) -> std::result::Result<std::result::Result<(usize, usize), NoFirst>, E> {
     let mut tested = 0;
     let mut skipped = std::collections::BTreeSet::new();
-    let Some(last) = steps.checked_sub(1) else {
+    let Some(last) = count.checked_sub(1) else {
         return Ok(Err(NoFirst::Never));
     };
     tested += 1;
     match test(last)? {
-        Verdict::Holds => {}
-        Verdict::DoesNot => return Ok(Err(NoFirst::Never)),
-        Verdict::Skip => return Ok(Err(NoFirst::Skipped)),
+        BisectVerdict::Holds => {}
+        BisectVerdict::DoesNot => return Ok(Err(NoFirst::Never)),
+        BisectVerdict::Skip => return Ok(Err(NoFirst::Skipped)),
     }
     // It holds at `high`, and nowhere before `low`.
     let (mut low, mut high) = (0, last);
     while low < high {
         let middle = low + (high - low) / 2;
         let candidates = (middle..high).chain((low..middle).rev());
-        let Some(step) = candidates.into_iter().find(|step| !skipped.contains(step)) else {
+        let Some(index) = candidates.into_iter().find(|index| !skipped.contains(index)) else {
             return Ok(Err(NoFirst::Skipped));
         };
         tested += 1;
-        match test(step)? {
-            Verdict::Holds => high = step,
-            Verdict::DoesNot => low = step + 1,
-            Verdict::Skip => {
-                skipped.insert(step);
+        match test(index)? {
+            BisectVerdict::Holds => high = index,
+            BisectVerdict::DoesNot => low = index + 1,
+            BisectVerdict::Skip => {
+                skipped.insert(index);
             }
         }
     }
@@ -87,9 +87,9 @@ impl Engine {
             let tree = Tree::new(records, place.conversation.key);
             let path = crate::tree::path::shown(records, &place)?;
             let found = match &query.predicate {
-                Predicate::Contains(text) => said(&path, text)?,
-                Predicate::Fact { .. } => bisect_steps(path.len(), |step| {
-                    holds(records, call, &tree, &path[step], &query.predicate)
+                Predicate::Contains(text) => first_containing(&path, text)?,
+                Predicate::Fact { .. } => bisect_range(path.len(), |index| {
+                    holds(records, call, &tree, &path[index], &query.predicate)
                 })?,
             };
             let (first, tested) = found.map_err(|_| {
@@ -102,12 +102,15 @@ impl Engine {
 }
 
 /// What was said stays said, so that the first turn which says it is the one.
-fn said(path: &[Turn], wanted: &str) -> Result<std::result::Result<(usize, usize), NoFirst>> {
+fn first_containing(
+    path: &[Turn],
+    wanted: &str,
+) -> Result<std::result::Result<(usize, usize), NoFirst>> {
     if wanted.is_empty() {
         return Err(Error::invalid("there is nothing to look for; give a piece of text"));
     }
     let says = |turn: &Turn| match &turn.content {
-        Content::Kept(body) => rings::said(body).contains(wanted),
+        Content::Kept(body) => rings::body_text(body).contains(wanted),
         Content::Purged(_) => false,
     };
     let first = path.iter().position(says);
@@ -120,16 +123,16 @@ fn holds(
     tree: &Tree<'_>,
     turn: &Turn,
     predicate: &Predicate,
-) -> Result<Verdict> {
+) -> Result<BisectVerdict> {
     let Predicate::Fact { entity, field, value } = predicate else {
-        return Ok(Verdict::Skip);
+        return Ok(BisectVerdict::Skip);
     };
     let knowledge = KnowledgeReader::new(records, &call.project);
-    let entity = knowledge.standing_for(knowledge.known_entity(*entity)?)?;
-    let known = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
-    let holds = match known.state.field(entity.id, field) {
-        Some(FieldState::Value(held)) => value.is_none() || held.json == *value,
+    let entity = knowledge.canonical_entity(knowledge.require_entity(*entity)?)?;
+    let path_facts = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
+    let holds = match path_facts.state.held(entity.id, field) {
+        Some(Held::Value(current)) => value.is_none() || current.json == *value,
         _ => false,
     };
-    Ok(if holds { Verdict::Holds } else { Verdict::DoesNot })
+    Ok(if holds { BisectVerdict::Holds } else { BisectVerdict::DoesNot })
 }

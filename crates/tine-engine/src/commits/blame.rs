@@ -7,7 +7,7 @@ use tine_store::{Branch, Conversation, Turn, TurnLoc};
 use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{head_of, state_at};
 use super::rings;
-use super::window::{Stretch, passes};
+use super::window::{TurnRange, passes};
 use crate::knowledge::KnowledgeReader;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
@@ -53,7 +53,7 @@ struct Blame<'r> {
 impl Blame<'_> {
     fn field(&self, entity: EntityId, field: &str) -> Result<Vec<Blamed>> {
         let knowledge = KnowledgeReader::new(self.reader.records, self.reader.project);
-        let entity = knowledge.standing_for(knowledge.known_entity(entity)?)?;
+        let entity = knowledge.canonical_entity(knowledge.require_entity(entity)?)?;
         let head = self.head()?;
         let (state, _) = state_at(&self.reader, &self.tree, head.as_ref(), self.end)?;
         let values: Vec<&FieldValue> = match state.field(entity.id, field) {
@@ -96,7 +96,7 @@ impl Blame<'_> {
         if let (Some(turn), Some(span)) = (&turn, one.and_then(|one| one.span))
             && let tine_store::Content::Kept(body) = &turn.content
         {
-            let text = rings::said(body);
+            let text = rings::body_text(body);
             let bytes = usize::try_from(span.start).unwrap_or(usize::MAX)
                 ..usize::try_from(span.end).unwrap_or(usize::MAX);
             blamed.quote = text.get(bytes.clone()).map(str::to_owned);
@@ -107,7 +107,7 @@ impl Blame<'_> {
 
     fn text(&self, wanted: &str) -> Result<Vec<Blamed>> {
         let path = match self.end {
-            Some(end) => Stretch::to(&self.tree, end)?.locs(),
+            Some(end) => TurnRange::to(&self.tree, end)?.locs(),
             None => Vec::new(),
         };
         if let Some(found) = self.first_saying(&path, wanted)? {
@@ -117,11 +117,11 @@ impl Blame<'_> {
         let before = self.head()?.map(|head| self.graph.before(head.hash)).unwrap_or_default();
         for listed in self.graph.in_order().iter().filter(|one| before.contains(&one.hash)) {
             let commit = self.reader.commit(listed.hash)?;
-            let Some(stretch) = Stretch::of_window(self.reader.records, &self.tree, &commit)?
+            let Some(range) = TurnRange::of_window(self.reader.records, &self.tree, &commit)?
             else {
                 continue;
             };
-            if let Some(found) = self.first_saying(&stretch.locs(), wanted)? {
+            if let Some(found) = self.first_saying(&range.locs(), wanted)? {
                 return Ok(vec![found]);
             }
         }
@@ -138,7 +138,7 @@ impl Blame<'_> {
                 let tine_store::Content::Kept(body) = &turn.content else {
                     continue;
                 };
-                let text = rings::said(body);
+                let text = rings::body_text(body);
                 let Some(at) = text.find(wanted) else {
                     continue;
                 };
@@ -204,11 +204,10 @@ impl Blame<'_> {
             if commit.conversation != self.conversation.id {
                 continue;
             }
-            let window = Stretch::of_window(self.reader.records, &self.tree, &commit)?;
+            let window = TurnRange::of_window(self.reader.records, &self.tree, &commit)?;
             let covers = window.is_some_and(|window| {
-                window.pieces.iter().any(|piece| {
-                    piece.segment == turn.loc.segment
-                        && (piece.from..=piece.to).contains(&turn.loc.index)
+                window.runs.iter().any(|run| {
+                    run.segment == turn.loc.segment && (run.from..=run.to).contains(&turn.loc.index)
                 })
             });
             if covers {
@@ -220,7 +219,7 @@ impl Blame<'_> {
 }
 
 /// Where a piece of a text lies, in Unicode scalar values.
-fn scalars(text: &str, byte: usize, piece: &str) -> (u64, u64) {
+fn scalars(text: &str, byte: usize, passage: &str) -> (u64, u64) {
     let start = text.get(..byte).map_or(0, |before| before.chars().count()) as u64;
-    (start, start + piece.chars().count() as u64)
+    (start, start + passage.chars().count() as u64)
 }

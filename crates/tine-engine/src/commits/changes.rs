@@ -8,9 +8,8 @@ use tine_core::commit::{FacetTerm, FactState, FieldState};
 use crate::{FieldChange, SeenDiff};
 
 /// Returns all fields that differ between two states.
-pub(super) fn field_changes(from: &FactState, to: &FactState) -> Vec<FieldChange> {
-    let nothing =
-        |held: &&FieldState| !matches!(held, FieldState::Value(value) if value.json.is_none());
+pub(super) fn field_changes(from: &State, to: &State) -> Vec<FieldChange> {
+    let is_set = |value: &&Held| !matches!(value, Held::Value(value) if value.json.is_none());
     let mut found = Vec::new();
     let entities: BTreeSet<EntityId> = from.facts.keys().chain(to.facts.keys()).copied().collect();
     for entity in entities {
@@ -21,7 +20,7 @@ pub(super) fn field_changes(from: &FactState, to: &FactState) -> Vec<FieldChange
         let fields: BTreeSet<&String> =
             sides.iter().flatten().flat_map(|fact| fact.fields.keys()).collect();
         for field in fields {
-            let [was, is] = sides.map(|fact| fact?.fields.get(field).filter(nothing));
+            let [was, is] = sides.map(|fact| fact?.fields.get(field).filter(is_set));
             if was != is {
                 found.push(FieldChange {
                     entity,

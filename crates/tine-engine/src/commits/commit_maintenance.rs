@@ -9,17 +9,17 @@ use tine_store::{
 };
 
 use super::commit_graph::CommitReader;
-use super::window::Stretch;
+use super::window::TurnRange;
 use crate::Referrer;
-use crate::maintenance::expected::Expected;
-use crate::tree::shown::{Piece, Tree};
+use crate::maintenance::expected::ExpectedState;
+use crate::tree::shown::{SegmentRun, Tree};
 use crate::{Error, Result};
 
 /// The commits that cover any of these turns.
 pub(crate) fn covering(
     records: &dyn Read,
     conversation: &Conversation,
-    turns: &[Piece],
+    turns: &[SegmentRun],
 ) -> Result<Vec<Referrer>> {
     let tree = Tree::new(records, conversation.key);
     let mut found = Vec::new();
@@ -39,14 +39,19 @@ fn all(records: &dyn Read, conversation: &Conversation) -> Result<Vec<(CommitLis
     listed.map(|listed| Ok((listed.clone(), reader.commit(listed.hash)?))).collect()
 }
 
-fn covers(records: &dyn Read, tree: &Tree<'_>, commit: &Commit, turns: &[Piece]) -> Result<bool> {
-    let Some(window) = Stretch::of_window(records, tree, commit)? else {
+fn covers(
+    records: &dyn Read,
+    tree: &Tree<'_>,
+    commit: &Commit,
+    turns: &[SegmentRun],
+) -> Result<bool> {
+    let Some(window) = TurnRange::of_window(records, tree, commit)? else {
         return Ok(false);
     };
-    Ok(window.pieces.iter().any(|piece| {
-        turns.iter().any(|turn| {
-            turn.segment == piece.segment && turn.from <= piece.to && piece.from <= turn.to
-        })
+    Ok(window.runs.iter().any(|run| {
+        turns
+            .iter()
+            .any(|turn| turn.segment == run.segment && turn.from <= run.to && run.from <= turn.to)
     }))
 }
 
@@ -58,8 +63,8 @@ pub(crate) fn erase(
     turns: &BTreeSet<TurnId>,
     observations: &BTreeSet<ObservationId>,
 ) -> Result<()> {
-    let mut places: BTreeMap<ConversationKey, Vec<Piece>> = BTreeMap::new();
-    let mut words: Vec<String> = observations.iter().map(ToString::to_string).collect();
+    let mut places: BTreeMap<ConversationKey, Vec<SegmentRun>> = BTreeMap::new();
+    let mut mentions: Vec<String> = observations.iter().map(ToString::to_string).collect();
     for id in turns {
         let rings = RecordKey::Rings(*id);
         if records.has(project, &rings)? {
@@ -68,15 +73,15 @@ pub(crate) fn erase(
         let Some((owner, loc)) = records.find_turn(project, id)? else {
             continue;
         };
-        words.extend(records.turn(loc)?.map(|turn| turn.hash.to_string()));
-        let piece = Piece { segment: loc.segment, from: loc.index, to: loc.index };
-        places.entry(owner).or_default().push(piece);
+        mentions.extend(records.turn(loc)?.map(|turn| turn.hash.to_string()));
+        let run = SegmentRun { segment: loc.segment, from: loc.index, to: loc.index };
+        places.entry(owner).or_default().push(run);
     }
     leave(records, project, |records, text, commit| {
-        let known = commit.facets.is_some()
-            && (words.iter().any(|word| text.contains(word))
+        let affected = commit.facets.is_some()
+            && (mentions.iter().any(|word| text.contains(word))
                 || covers_any(records, project, &commit, &places)?);
-        Ok(known.then_some(Commit { facets: None, ..commit }))
+        Ok(affected.then_some(Commit { facets: None, ..commit }))
     })
 }
 
@@ -87,7 +92,7 @@ fn covers_any(
     records: &dyn Read,
     project: &ProjectId,
     commit: &Commit,
-    places: &BTreeMap<ConversationKey, Vec<Piece>>,
+    places: &BTreeMap<ConversationKey, Vec<SegmentRun>>,
 ) -> Result<bool> {
     let Some(owner) = records.conversation(project, &commit.conversation)? else {
         return Ok(false);
@@ -204,8 +209,8 @@ pub(crate) fn import(
 pub(crate) fn check(
     records: &dyn Read,
     conversation: &Conversation,
-    expected: &Expected,
-) -> Result<Vec<DamagedRecord>> {
+    expected: &ExpectedState,
+) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let tree = Tree::new(records, conversation.key);
     for key in expected.records.keys() {
@@ -240,7 +245,7 @@ fn wrong(
     if commit.conversation != conversation.id || commit.root_hash != conversation.root_hash {
         found.push("it does not belong to this conversation");
     }
-    match Stretch::of_window(records, tree, &commit) {
+    match TurnRange::of_window(records, tree, &commit) {
         Ok(window) => {
             if window.map_or(0, |window| window.turns()) != commit.turns {
                 found.push("its window does not hold as many turns as it says");

@@ -5,15 +5,15 @@ use tine_core::search_text::pieces;
 use tine_core::{CommitHash, ConversationId, Metadata, Reference};
 use tine_store::{Branch, CommitListing, Content, Conversation, Read, Turn, TurnLoc};
 
-use super::align::{self, Said};
+use super::align::{self, ComparedTurn};
 use super::changes::{field_changes, seen_diff};
 use super::commit_graph::CommitReader;
-use super::facets::Gathered;
+use super::facets::FacetCollector;
 use super::make::{head_of, state_at};
 use super::merging::fork_point;
 use super::path_facts::PathFacts;
 use super::rings;
-use super::window::Stretch;
+use super::window::TurnRange;
 use crate::knowledge::KnowledgeReader;
 use crate::ops::append::digest_of;
 use crate::tree::path::fetch;
@@ -31,15 +31,16 @@ impl Engine {
     pub fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| {
-            let find = |name: &str| Side::find(records, call, query.conversation.as_ref(), name);
+            let find =
+                |name: &str| DiffOperand::find(records, call, query.conversation.as_ref(), name);
             match (find(&query.from)?, find(&query.to)?) {
-                (Side::Commit(from), Side::Commit(to)) => {
-                    commits(records, call, &query, *from, *to)
+                (DiffOperand::Commit(from), DiffOperand::Commit(to)) => {
+                    diff_commits(records, call, &query, *from, *to)
                 }
                 (from, to) => {
-                    let from = from.line(records, call)?;
-                    let to = to.line(records, call)?;
-                    lines(records, call, &query, &from, &to, limit)
+                    let from = from.path(records, call)?;
+                    let to = to.path(records, call)?;
+                    diff_paths(records, call, &query, &from, &to, limit)
                 }
             }
         })
@@ -47,13 +48,13 @@ impl Engine {
 }
 
 /// What one side of a comparison is.
-enum Side {
-    Line(Box<Line>),
+enum DiffOperand {
+    DiffPath(Box<DiffPath>),
     Commit(Box<(tine_core::Commit, CommitListing)>),
 }
 
 /// A path, or a stretch of one.
-struct Line {
+struct DiffPath {
     conversation: Conversation,
     branch: Option<Branch>,
     /// The turn behind which a stretch begins.
@@ -61,15 +62,15 @@ struct Line {
     end: Option<TurnLoc>,
 }
 
-impl Side {
+impl DiffOperand {
     fn find(
         records: &dyn Read,
         call: &Call,
         conversation: Option<&ConversationId>,
         name: &str,
-    ) -> Result<Side> {
-        let unknown = match Side::turn(records, call, conversation, name) {
-            Ok(line) => return Ok(Side::Line(Box::new(line))),
+    ) -> Result<DiffOperand> {
+        let unknown = match DiffOperand::turn(records, call, conversation, name) {
+            Ok(path) => return Ok(DiffOperand::DiffPath(Box::new(path))),
             Err(error @ (Error::NotFound { .. } | Error::Reference(_))) => error,
             Err(error) => return Err(error),
         };
@@ -77,7 +78,7 @@ impl Side {
         if let Some((commit, listed)) = reader.find(name)?
             && conversation.is_none_or(|id| *id == commit.conversation)
         {
-            return Ok(Side::Commit(Box::new((commit, listed))));
+            return Ok(DiffOperand::Commit(Box::new((commit, listed))));
         }
         let Some((start, end)) = name.split_once("..") else {
             return Err(unknown);
@@ -87,19 +88,19 @@ impl Side {
             Some(end) => (end, true),
             None => (end, false),
         };
-        let after = Side::find(records, call, conversation, start)?.line(records, call)?;
-        let line = Side::find(records, call, conversation, end)?.line(records, call)?;
-        if after.conversation.key != line.conversation.key {
+        let after = DiffOperand::find(records, call, conversation, start)?.path(records, call)?;
+        let path = DiffOperand::find(records, call, conversation, end)?.path(records, call)?;
+        if after.conversation.key != path.conversation.key {
             return Err(Error::invalid(format!("`{name}` spans two conversations")));
         }
-        let tree = Tree::new(records, line.conversation.key);
-        let fork = fork_point(&tree, after.end, line.end)?;
+        let tree = Tree::new(records, path.conversation.key);
+        let fork = fork_point(&tree, after.end, path.end)?;
         if !parted && fork != after.end {
             return Err(Error::invalid(format!(
                 "`{start}` does not lead to `{end}`; `{start}...{end}` begins where they part"
             )));
         }
-        Ok(Side::Line(Box::new(Line { after: Some(fork), ..line })))
+        Ok(DiffOperand::DiffPath(Box::new(DiffPath { after: Some(fork), ..path })))
     }
 
     fn turn(
@@ -107,63 +108,63 @@ impl Side {
         call: &Call,
         conversation: Option<&ConversationId>,
         name: &str,
-    ) -> Result<Line> {
+    ) -> Result<DiffPath> {
         let wanted = TurnRef { conversation: conversation.cloned(), turn: Reference::parse(name)? };
         let place = resolve::place(records, call, &wanted)?;
         let branch = resolve::find_branch(records, call, place.conversation.key, name)?;
         let (conversation, end) = (place.conversation, place.turn);
-        Ok(Line { conversation, branch, after: None, end })
+        Ok(DiffPath { conversation, branch, after: None, end })
     }
 
     /// The path that ends where a commit does.
-    fn line(self, records: &dyn Read, call: &Call) -> Result<Line> {
+    fn path(self, records: &dyn Read, call: &Call) -> Result<DiffPath> {
         match self {
-            Side::Line(line) => Ok(*line),
-            Side::Commit(found) => {
+            DiffOperand::DiffPath(path) => Ok(*path),
+            DiffOperand::Commit(found) => {
                 let (commit, listed) = *found;
                 let conversation = resolve::conversation(records, call, &commit.conversation)?;
                 let end = CommitReader::new(records, &call.project).anchor(&listed)?;
-                Ok(Line { conversation, branch: None, after: None, end })
+                Ok(DiffPath { conversation, branch: None, after: None, end })
             }
         }
     }
 }
 
 /// What is known at the end of a line; on a branch also what merges brought there.
-fn state(records: &dyn Read, call: &Call, line: &Line) -> Result<FactState> {
-    let tree = Tree::new(records, line.conversation.key);
+fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<State> {
+    let tree = Tree::new(records, path.conversation.key);
     let reader = CommitReader::new(records, &call.project);
-    match &line.branch {
+    match &path.branch {
         Some(branch) => {
-            let graph = reader.graph(&line.conversation.id)?;
+            let graph = reader.graph(&path.conversation.id)?;
             let head = head_of(&reader, &graph, &tree, branch)?;
-            Ok(state_at(&reader, &tree, head.as_ref(), line.end)?.0)
+            Ok(state_at(&reader, &tree, head.as_ref(), path.end)?.0)
         }
         None => {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            Ok(PathFacts::at(&knowledge, &tree, line.end)?.state)
+            Ok(PathFacts::at(&knowledge, &tree, path.end)?.state)
         }
     }
 }
 
 /// The shown turns of a line behind a turn.
-fn own(records: &dyn Read, line: &Line, common: Option<TurnLoc>) -> Result<Vec<Turn>> {
-    let tree = Tree::new(records, line.conversation.key);
-    let Some(end) = line.end else {
+fn own(records: &dyn Read, path: &DiffPath, common: Option<TurnLoc>) -> Result<Vec<Turn>> {
+    let tree = Tree::new(records, path.conversation.key);
+    let Some(end) = path.end else {
         return Ok(Vec::new());
     };
-    let stretch = match common {
-        Some(common) => Stretch::behind(&tree, common, end)?,
-        None => Stretch::to(&tree, end)?,
+    let range = match common {
+        Some(common) => TurnRange::after(&tree, common, end)?,
+        None => TurnRange::to(&tree, end)?,
     };
-    if stretch.turns() > COMPARED {
-        let (limit, given) = (COMPARED, stretch.turns());
+    if range.turns() > COMPARED {
+        let (limit, given) = (COMPARED, range.turns());
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let what = "turns of one side of a comparison";
         return Err(Error::TooLarge { what, limit: size(limit), given: size(given) });
     }
     let mut turns = Vec::new();
-    for turn in fetch(records, &stretch.locs())? {
+    for turn in fetch(records, &range.locs())? {
         if tree.is_shown(turn.loc)? {
             turns.push(turn);
         }
@@ -171,36 +172,36 @@ fn own(records: &dyn Read, line: &Line, common: Option<TurnLoc>) -> Result<Vec<T
     Ok(turns)
 }
 
-fn lines(
+fn diff_paths(
     records: &dyn Read,
     call: &Call,
     query: &DiffQuery,
-    from: &Line,
-    to: &Line,
+    from: &DiffPath,
+    to: &DiffPath,
     limit: usize,
 ) -> Result<Diff> {
     let tree = Tree::new(records, from.conversation.key);
     let same = from.conversation.key == to.conversation.key;
-    let stretches = from.after.is_some() || to.after.is_some();
-    let common = match same && !stretches {
+    let ranges = from.after.is_some() || to.after.is_some();
+    let common = match same && !ranges {
         true => fork_point(&tree, from.end, to.end)?,
         false => None,
     };
     let from_turns = own(records, from, from.after.unwrap_or(common))?;
     let to_turns = own(records, to, to.after.unwrap_or(common))?;
-    let said = |turns: &[Turn]| turns.iter().map(said).collect::<Vec<_>>();
-    let (changes, left_out) = align::turns(&said(&from_turns), &said(&to_turns), limit);
+    let compared = |turns: &[Turn]| turns.iter().map(compared_turn).collect::<Vec<_>>();
+    let (changes, left_out) = align::turns(&compared(&from_turns), &compared(&to_turns), limit);
     let (before, after) = (about(records, call, &from_turns)?, about(records, call, &to_turns)?);
     let facts = field_changes(&state(records, call, from)?, &state(records, call, to)?);
     let hash = |loc: Option<TurnLoc>| match loc {
         Some(loc) => Ok::<_, Error>(records.turn(loc)?.map(|turn| turn.hash)),
         None => Ok(None),
     };
-    let side = |name: &str, line: &Line, turns: &[Turn]| {
+    let side = |name: &str, path: &DiffPath, turns: &[Turn]| {
         Ok::<_, Error>(DiffSide {
             name: name.to_owned(),
-            conversation: line.conversation.id.clone(),
-            turn: hash(line.end)?,
+            conversation: path.conversation.id.clone(),
+            turn: hash(path.end)?,
             commit: None,
             turns: turns.len() as u64,
             commits: Vec::new(),
@@ -220,28 +221,28 @@ fn lines(
     })
 }
 
-fn said(turn: &Turn) -> Said {
+fn compared_turn(turn: &Turn) -> ComparedTurn {
     let text = match &turn.content {
         Content::Kept(body) => pieces(body, &Metadata::default()).join("\n\n"),
         Content::Purged(_) => String::new(),
     };
     let (id, hash, role) = (turn.id, turn.hash, turn.role);
-    Said { digest: digest_of(turn), turn: DiffTurn { id, hash, role, text } }
+    ComparedTurn { digest: digest_of(turn), turn: DiffTurn { id, hash, role, text } }
 }
 
 /// What turns are about, by their rings.
 fn about(records: &dyn Read, call: &Call, turns: &[Turn]) -> Result<Facets> {
-    let mut gathered = Gathered::default();
+    let mut collector = FacetCollector::default();
     for turn in turns {
         if let Some(found) = rings::of(records, &call.project, turn)? {
-            gathered.see(turn, &found);
+            collector.add_turn(turn, &found);
         }
     }
-    Ok(gathered.bounded(usize::MAX))
+    Ok(collector.bounded(usize::MAX))
 }
 
 /// Two commits, by what they hold.
-fn commits(
+fn diff_commits(
     records: &dyn Read,
     call: &Call,
     query: &DiffQuery,

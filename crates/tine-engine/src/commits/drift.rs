@@ -59,10 +59,10 @@ impl Engine {
 /// the share of it among all that its commit says. Rounded to four digits.
 fn distance(a: &Facets, b: &Facets) -> f64 {
     let (a, b) = (weights(a), weights(b));
-    let words: BTreeSet<&(u8, &String)> = a.keys().chain(b.keys()).collect();
+    let terms: BTreeSet<&(u8, &String)> = a.keys().chain(b.keys()).collect();
     let (mut least, mut most) = (0.0, 0.0);
-    for word in words {
-        let weight = |of: &BTreeMap<(u8, &String), f64>| of.get(word).copied().unwrap_or(0.0);
+    for term in terms {
+        let weight = |of: &BTreeMap<(u8, &String), f64>| of.get(term).copied().unwrap_or(0.0);
         let (x, y) = (weight(&a), weight(&b));
         least += x.min(y);
         most += x.max(y);

@@ -10,8 +10,8 @@ use tine_core::facts::identity::fold;
 use tine_store::Turn;
 
 use super::path_facts::observed;
-use super::rings::{About, Prepared, extractor};
-use super::window::Stretch;
+use super::rings::{PreparedRings, TurnAnalysis, extractor};
+use super::window::TurnRange;
 use crate::Result;
 use crate::log::mutation::Mutation;
 use crate::tree::path::fetch;
@@ -22,16 +22,17 @@ pub(super) const KEPT: usize = 1_000;
 /// The facets of a stretch of turns; those that are deleted or purged have none.
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
-    stretch: &Stretch,
-    state: FactState,
-    rings: &Prepared,
+    range: &TurnRange,
+    state: State,
+    rings: &PreparedRings,
 ) -> Result<Facets> {
-    let mut gathered = Gathered::default();
+    let mut collector = FacetCollector::default();
     let mut interpretations = BTreeSet::new();
-    let turns = shown(mutation, stretch)?;
+    let turns = shown(mutation, range)?;
     for turn in &turns {
         let project = &mutation.call.project;
-        rings.see(mutation.records, project, turn, &mut |about| gathered.see(turn, about))?;
+        rings
+            .visit(mutation.records, project, turn, &mut |about| collector.add_turn(turn, about))?;
     }
     let knowledge = mutation.knowledge();
     let ids = turns.iter().map(|turn| (turn.id, ())).collect();
@@ -43,11 +44,11 @@ pub(super) fn of(
         };
         let name = one.fields.get("name").and_then(|name| name.as_str());
         if let (Some(run), Some(name)) = (one.interpretation, name) {
-            gathered.entities.note(name, None);
+            collector.entities.add(name, None);
             interpretations.insert(run);
         }
     }
-    let mut facets = gathered.bounded(KEPT);
+    let mut facets = collector.bounded(KEPT);
     (facets.extractor, facets.interpretations, facets.state) =
         (extractor(), interpretations, state);
     Ok(facets)
@@ -56,13 +57,13 @@ pub(super) fn of(
 /// Words and names in the order in which they were seen first, and where each is by the form in
 /// which it is compared.
 #[derive(Default)]
-struct Sightings {
+struct OccurrenceCounter {
     places: HashMap<Box<str>, usize>,
     seen: Vec<FacetTerm>,
 }
 
-impl Sightings {
-    fn note(&mut self, text: &str, at: Option<FirstOccurrence>) {
+impl OccurrenceCounter {
+    fn add(&mut self, text: &str, at: Option<SeenAt>) {
         let form = fold(text);
         match self.places.get(form.as_ref()) {
             Some(place) => self.seen[*place].turns += 1,
@@ -74,13 +75,13 @@ impl Sightings {
     }
 
     /// Those that most turns say, at most so many, and how many are left out for that.
-    fn bounded(self, limit: usize) -> (FacetTerms, u64) {
-        let Sightings { places, mut seen } = self;
-        let mut said: Vec<(u64, Box<str>, usize)> =
+    fn bounded(self, limit: usize) -> (SeenSet, u64) {
+        let OccurrenceCounter { places, mut seen } = self;
+        let mut counted: Vec<(u64, Box<str>, usize)> =
             places.into_iter().map(|(form, place)| (seen[place].turns, form, place)).collect();
-        let over = keep_most_frequent(&mut said, limit);
-        let nothing = || FacetTerm { text: String::new(), at: None, turns: 0 };
-        let left = said.into_iter().map(|(_, form, place)| {
+        let over = leave_most_said(&mut counted, limit);
+        let nothing = || Seen { text: String::new(), at: None, turns: 0 };
+        let left = counted.into_iter().map(|(_, form, place)| {
             (String::from(form), std::mem::replace(&mut seen[place], nothing()))
         });
         (left.collect(), over)
@@ -89,28 +90,28 @@ impl Sightings {
 
 /// What turns are about, while it is gathered.
 #[derive(Default)]
-pub(super) struct Gathered {
-    entities: Sightings,
-    keywords: Sightings,
-    topics: Sightings,
+pub(super) struct FacetCollector {
+    entities: OccurrenceCounter,
+    keywords: OccurrenceCounter,
+    topics: OccurrenceCounter,
 }
 
-impl Gathered {
+impl FacetCollector {
     /// Notes what a turn is about.
-    pub(super) fn see(&mut self, turn: &Turn, found: &About) {
+    pub(super) fn add_turn(&mut self, turn: &Turn, found: &TurnAnalysis) {
         let at = |start: usize, end: usize| {
             Some(FirstOccurrence { turn: turn.hash, span: (start as u64, end as u64) })
         };
         for keyword in &found.rings.keywords {
             let span = keyword.span;
-            self.keywords.note(&keyword.text, at(span.start, span.end));
+            self.keywords.add(&keyword.text, at(span.start, span.end));
         }
         for facet in &found.rings.facets {
             let span = facet.span;
-            self.topics.note(facet.name, at(span.start, span.end));
+            self.topics.add(facet.name, at(span.start, span.end));
         }
         for name in &found.names {
-            self.entities.note(&name.name, at(name.span.0, name.span.1));
+            self.entities.add(&name.name, at(name.span.0, name.span.1));
         }
     }
 
@@ -123,10 +124,10 @@ impl Gathered {
     }
 }
 
-fn shown(mutation: &Mutation<'_>, stretch: &Stretch) -> Result<Vec<Turn>> {
+fn shown(mutation: &Mutation<'_>, range: &TurnRange) -> Result<Vec<Turn>> {
     let tree = mutation.tree();
     let mut turns = Vec::new();
-    for turn in fetch(mutation.reader(), &stretch.locs())? {
+    for turn in fetch(mutation.reader(), &range.locs())? {
         if tree.is_shown(turn.loc)? {
             turns.push(turn);
         }

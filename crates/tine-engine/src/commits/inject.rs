@@ -8,7 +8,7 @@ use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{make_chain, refuse_purged};
 use crate::tree::resolve;
-use crate::tree::views::Answered;
+use crate::tree::views::ViewOrId;
 use crate::{BranchView, Call, Engine, Error, Result, TurnView};
 use crate::{Inject, Injected};
 
@@ -24,32 +24,32 @@ impl Engine {
             ])
         };
         let (done, _) = self.mutate(call, "inject", request, payload, inject)?;
-        Ok(Injected { turn: self.answered_turn(call, done.turn)?, branch: done.branch })
+        Ok(Injected { turn: self.load_turn(call, done.turn)?, branch: done.branch })
     }
 }
 
-struct Done {
-    turn: Answered<TurnView>,
+struct InjectReceipt {
+    turn: ViewOrId<TurnView>,
     branch: BranchView,
 }
 
-impl Receipt for Done {
+impl Receipt for InjectReceipt {
     fn to_json(&self) -> Json {
         object([("turn_id", self.turn.to_json()), ("branch", self.branch.to_json())])
     }
 
     fn from_json(json: &Json) -> Option<Self> {
-        Some(Done {
-            turn: Answered::from_json(json.get("turn_id")?)?,
+        Some(InjectReceipt {
+            turn: ViewOrId::from_json(json.get("turn_id")?)?,
             branch: BranchView::from_json(json.get("branch")?)?,
         })
     }
 }
 
-fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<Done> {
+fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<InjectReceipt> {
     let call = mutation.call;
     let place = resolve::place(mutation.reader(), call, &request.turn)?;
-    let loc = place.turn_to_be("injected")?;
+    let loc = place.require_turn_for("injected")?;
     let source = tine_store::required(mutation.reader().turn(loc)?, || "a turn".to_owned())?;
     let Content::Kept(body) = &source.content else {
         return Err(Error::invalid("the turn was purged; there is nothing left to say again"));
@@ -77,5 +77,8 @@ fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<Done> {
     let turn = made.pop().expect("a chain of one message has one turn");
     let moved = mutation.move_branch(&branch, Some(turn.loc))?;
     mutation.fact("derived_from", text(&source.id));
-    Ok(Done { turn: mutation.answered_turn(turn.loc)?, branch: mutation.branch_view(&moved)? })
+    Ok(InjectReceipt {
+        turn: mutation.viewed_turn(turn.loc)?,
+        branch: mutation.branch_view(&moved)?,
+    })
 }

@@ -10,7 +10,7 @@ use super::make::head_of;
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
-use crate::tree::views::Answered;
+use crate::tree::views::ViewOrId;
 use crate::{Call, Engine, Error, Listing, Page, Result};
 use crate::{CommitQuery, CommitView};
 
@@ -26,14 +26,14 @@ impl Engine {
     }
 
     /// The commit of an answer; one that is only known by its hash as it is now.
-    pub(super) fn answered_commit(
+    pub(super) fn load_commit(
         &self,
         call: &Call,
-        commit: Answered<CommitView>,
+        commit: ViewOrId<CommitView>,
     ) -> Result<CommitView> {
         match commit {
-            Answered::Seen(view) => Ok(*view),
-            Answered::Known(hash) => self.made_commit(call, hash),
+            ViewOrId::View(view) => Ok(*view),
+            ViewOrId::Id(hash) => self.made_commit(call, hash),
         }
     }
 

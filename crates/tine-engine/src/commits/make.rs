@@ -11,13 +11,13 @@ use tine_store::{
 use super::commit_graph::{CommitGraph, CommitReader};
 use super::facets;
 use super::path_facts::PathFacts;
-use super::rings::Prepared;
-use super::window::{Stretch, passes};
+use super::rings::PreparedRings;
+use super::window::{TurnRange, passes};
 use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
-use crate::tree::views::{Answered, Named};
+use crate::tree::views::{HasId, ViewOrId};
 use crate::{Call, Engine, Error, Result, TurnRef};
 use crate::{CommitView, NewCommit, WindowRef};
 
@@ -27,9 +27,9 @@ const MESSAGE_BYTES: usize = 64 << 10;
 impl Engine {
     /// Seals a stretch of turns with what it is about and what is known at its end.
     pub fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
-        self.check_words(&request.message, request.author.as_deref())?;
+        self.check_message(&request.message, request.author.as_deref())?;
         // A plan that is refused here may be one whose answer is known already.
-        let window = self.read(|records| Ok(plan(records, call, &request)?.stretch.locs()));
+        let window = self.read(|records| Ok(plan(records, call, &request)?.range.locs()));
         let rings = self.prepare_rings(&call.project, &window.unwrap_or_default())?;
         let (made, _) =
             self.mutate(call, "commit", request, payload, move |mutation, request| {
@@ -37,12 +37,12 @@ impl Engine {
                 mutation.open(plan.conversation.clone())?;
                 let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
                 let made = plan.seal(mutation, request.message.clone(), author, &rings)?;
-                Ok(Answered::seen(made))
+                Ok(ViewOrId::view(made))
             })?;
-        self.answered_commit(call, made)
+        self.load_commit(call, made)
     }
 
-    pub(super) fn check_words(&self, message: &str, author: Option<&str>) -> Result<()> {
+    pub(super) fn check_message(&self, message: &str, author: Option<&str>) -> Result<()> {
         if message.trim().is_empty() {
             return Err(Error::invalid("the commit needs a message: say what it is about"));
         }
@@ -80,7 +80,7 @@ impl Receipt for CommitHash {
     }
 }
 
-impl Named for CommitView {
+impl HasId for CommitView {
     type Id = CommitHash;
 
     fn id(&self) -> &CommitHash {
@@ -89,16 +89,16 @@ impl Named for CommitView {
 }
 
 /// What a commit will seal, and what it builds on.
-pub(super) struct Plan {
+pub(super) struct CommitPlan {
     pub conversation: tine_store::Conversation,
     pub branch: Branch,
-    pub stretch: Stretch,
+    pub range: TurnRange,
     pub parent: Option<CommitListing>,
     /// The last turn that it or a commit before it covers.
     pub anchor: Option<TurnLoc>,
 }
 
-fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Result<Plan> {
+fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Result<CommitPlan> {
     let conversation = resolve::conversation(records, call, &request.conversation)?;
     if conversation.root.is_none() {
         return Err(Error::invalid("the conversation was purged; there is nothing to commit"));
@@ -114,11 +114,11 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
     };
     let window = match &request.window {
         Some(WindowRef { start, end }) => {
-            Some(Stretch::between(&tree, named(start)?, named(end)?)?)
+            Some(TurnRange::between(&tree, named(start)?, named(end)?)?)
         }
         None => None,
     };
-    let end = window.as_ref().and_then(Stretch::last);
+    let end = window.as_ref().and_then(TurnRange::last);
     let branch = branch_of(records, call, &conversation, &tree, request, end)?;
     let reader = CommitReader::new(records, &call.project);
     let parent = head_of(&reader, &reader.graph(&conversation.id)?, &tree, &branch)?;
@@ -126,24 +126,24 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
         Some(listed) => reader.anchor(listed)?,
         None => None,
     };
-    let stretch = match window {
+    let range = match window {
         Some(window) => window,
         None => uncovered(&tree, &branch, covered)?,
     };
-    stretch.check_size()?;
-    let anchor = match (stretch.last(), covered) {
+    range.check_size()?;
+    let anchor = match (range.last(), covered) {
         // An older stretch, committed later, does not take the branch back.
         (Some(end), Some(covered)) if passes(&tree, end, covered)? => Some(covered),
         (Some(end), _) => Some(end),
         (None, covered) => covered,
     };
-    if stretch.is_empty() {
+    if range.is_empty() {
         return Err(Error::invalid(format!(
             "there is nothing to commit on `{}`: its last commit covers all of its turns",
             branch.name
         )));
     }
-    Ok(Plan { conversation, branch, stretch, parent, anchor })
+    Ok(CommitPlan { conversation, branch, range, parent, anchor })
 }
 
 /// What no commit of a branch covers yet.
@@ -151,11 +151,11 @@ pub(super) fn uncovered(
     tree: &Tree<'_>,
     branch: &Branch,
     covered: Option<TurnLoc>,
-) -> Result<Stretch> {
+) -> Result<TurnRange> {
     match (branch.tip, covered) {
-        (Some(tip), Some(covered)) => Stretch::behind(tree, covered, tip),
-        (Some(tip), None) => Stretch::to(tree, tip),
-        (None, _) => Ok(Stretch { pieces: Vec::new() }),
+        (Some(tip), Some(covered)) => TurnRange::after(tree, covered, tip),
+        (Some(tip), None) => TurnRange::to(tree, tip),
+        (None, _) => Ok(TurnRange { runs: Vec::new() }),
     }
 }
 
@@ -224,13 +224,13 @@ pub(super) fn head_of(
     tree: &Tree<'_>,
     branch: &Branch,
 ) -> Result<Option<CommitListing>> {
-    let on_line = |listed: &CommitListing| match (reader.anchor(listed)?, branch.tip) {
+    let on_shown_path = |listed: &CommitListing| match (reader.anchor(listed)?, branch.tip) {
         (Some(anchor), Some(tip)) => passes(tree, anchor, tip),
         (anchor, _) => Ok(anchor.is_none()),
     };
     let mut at = reader.head(&graph.conversation, &branch.id)?;
     while let Some(listed) = at.and_then(|hash| graph.listed.get(&hash)) {
-        if on_line(listed)? {
+        if on_shown_path(listed)? {
             return Ok(Some(listed.clone()));
         }
         at = listed.parents.first().copied();
@@ -238,11 +238,11 @@ pub(super) fn head_of(
     let mut deepest: Option<(u32, &CommitListing)> = None;
     for listed in graph.in_order() {
         let before = listed.at <= branch.created_at || listed.branch == branch.id;
-        if !before || !on_line(listed)? {
+        if !before || !on_shown_path(listed)? {
             continue;
         }
         let depth = reader.anchor_depth(listed)?;
-        if deepest.is_none_or(|(known, _)| known <= depth) {
+        if deepest.is_none_or(|(depth_so_far, _)| depth_so_far <= depth) {
             deepest = Some((depth, listed));
         }
     }
@@ -257,29 +257,29 @@ pub(super) fn state_at(
     at: Option<TurnLoc>,
 ) -> Result<(FactState, PathFacts)> {
     let knowledge = crate::knowledge::KnowledgeReader::new(reader.records, reader.project);
-    let known = PathFacts::at(&knowledge, tree, at)?;
-    let mut state = known.state.clone();
+    let path_facts = PathFacts::at(&knowledge, tree, at)?;
+    let mut state = path_facts.state.clone();
     if let Some(listed) = head
         && let Some(before) = reader.commit(listed.hash)?.facets
     {
         let depth = reader.anchor_depth(listed)?;
-        state.carry_off_path(&before.state, |observation| known.is_below(observation, depth));
+        state.carry(&before.state, |observation| path_facts.is_below(observation, depth));
     }
-    Ok((state, known))
+    Ok((state, path_facts))
 }
 
-impl Plan {
+impl CommitPlan {
     /// Commits its turns on top of the commit before.
     pub(super) fn seal(
         &self,
         mutation: &mut Mutation<'_>,
         message: String,
         author: String,
-        rings: &Prepared,
+        rings: &PreparedRings,
     ) -> Result<CommitView> {
         let reader = CommitReader::new(mutation.reader(), &mutation.call.project);
         let (state, _) = state_at(&reader, &mutation.tree(), self.parent.as_ref(), self.anchor)?;
-        let facets = facets::of(mutation, &self.stretch, state, rings)?;
+        let facets = facets::of(mutation, &self.range, state, rings)?;
         let parents = self.parent.iter().cloned().collect();
         self.write(mutation, parents, facets, message, author)
     }
@@ -294,7 +294,7 @@ impl Plan {
         author: String,
     ) -> Result<CommitView> {
         let tree = mutation.tree();
-        let ends = self.stretch.ends(&tree)?;
+        let ends = self.range.ends(&tree)?;
         let anchor = match self.anchor {
             Some(loc) => Some(tree.turn(loc)?.id),
             None => None,
@@ -309,7 +309,7 @@ impl Plan {
             branch: self.branch.name.clone(),
             message,
             window: ends.map(|(start, end)| Window { start, end }),
-            turns: self.stretch.turns(),
+            turns: self.range.turns(),
             facets: Some(facets),
             author,
             created_at,
@@ -338,7 +338,7 @@ impl Plan {
         mutation.set_record(&listed)?;
         mutation.set_record(&CommitHead { conversation, branch, hash })?;
         mutation.depends_on_turn(self.anchor)?;
-        mutation.depends_on_turn(self.stretch.last())?;
+        mutation.depends_on_turn(self.range.last())?;
         for parent in &parents {
             mutation.depends_on(parent.operation);
         }

@@ -9,10 +9,10 @@ use tine_store::{Branch, CommitListing, Conversation, Read, TurnLoc, TurnOrigin}
 
 use super::changes::field_changes;
 use super::commit_graph::{CommitGraph, CommitReader};
-use super::make::{Plan, head_of, state_at, uncovered};
+use super::make::{CommitPlan, head_of, state_at, uncovered};
 use super::path_facts::PathFacts;
-use super::rings::Prepared;
-use super::window::{Stretch, passes};
+use super::rings::PreparedRings;
+use super::window::{TurnRange, passes};
 use super::{facets, summary};
 use crate::knowledge::KnowledgeReader;
 use crate::log::change::{optional, text};
@@ -20,7 +20,7 @@ use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::make_chain;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
-use crate::tree::views::Answered;
+use crate::tree::views::ViewOrId;
 use crate::{Call, Engine, Error, Result};
 use crate::{
     CommitView, Decision, FieldConflict, MergeBranches, Merged, ResolveConflicts, Summary,
@@ -32,9 +32,9 @@ impl Engine {
     /// are never interleaved; what no rule decides is kept as a conflict.
     pub fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
         let message = request.message.as_deref().unwrap_or("Merge");
-        self.check_words(message, request.author.as_deref())?;
-        if let Summary::Text(words) = &request.summary
-            && words.trim().is_empty()
+        self.check_message(message, request.author.as_deref())?;
+        if let Summary::Text(summary_text) = &request.summary
+            && summary_text.trim().is_empty()
         {
             return Err(Error::invalid("the summary is empty; leave it out for none"));
         }
@@ -42,16 +42,16 @@ impl Engine {
         let (keep, dry_run) = (!request.dry_run, request.dry_run);
         let (mut done, replay) =
             self.mutate_if(keep, call, "merge", request, payload, move |mutation, request| {
-                Merge::begin(mutation, request, &rings)?.run(mutation, request)
+                BranchMerge::begin(mutation, request, &rings)?.run(mutation, request)
             })?;
         let commit = match done.commit.filter(|_| keep) {
             Some(hash) => Some(self.made_commit(call, hash)?),
             None => None,
         };
         if let (true, Some(made)) = (replay.replayed, &commit) {
-            let told = self.read(|records| Done::told_by(records, call, made))?;
-            let Done { changes, conflicts, summary, .. } = told;
-            done = Done { changes, conflicts, summary, ..done };
+            let recorded = self.read(|records| MergeReceipt::from_commit(records, call, made))?;
+            let MergeReceipt { changes, conflicts, summary, .. } = recorded;
+            done = MergeReceipt { changes, conflicts, summary, ..done };
         }
         Ok(Merged {
             commit,
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Rings of what the merge will commit, computed outside of its transaction.
-    fn prepare_merge(&self, call: &Call, request: &MergeBranches) -> Result<Prepared> {
+    fn prepare_merge(&self, call: &Call, request: &MergeBranches) -> Result<PreparedRings> {
         let turns = self.read(|records| {
             let owner = resolve::conversation(records, call, &request.conversation)?;
             let reader = CommitReader::new(records, &call.project);
@@ -86,7 +86,7 @@ impl Engine {
     /// Decides conflicts of a branch, by a commit.
     pub fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView> {
         let message = request.message.as_deref().unwrap_or("Resolve conflicts");
-        self.check_words(message, request.author.as_deref())?;
+        self.check_message(message, request.author.as_deref())?;
         if request.decisions.is_empty() {
             return Err(Error::invalid("there is nothing to decide; name at least one field"));
         }
@@ -112,7 +112,7 @@ impl Engine {
             ])
         };
         let (made, _) = self.mutate(call, "resolve", request, payload, decide)?;
-        self.answered_commit(call, made)
+        self.load_commit(call, made)
     }
 }
 
@@ -120,7 +120,7 @@ fn payload(request: &MergeBranches) -> Json {
     let summary = match &request.summary {
         Summary::None => Json::Null,
         Summary::Generated => true.into(),
-        Summary::Text(words) => words.as_str().into(),
+        Summary::Text(summary_text) => summary_text.as_str().into(),
     };
     object([
         ("conversation_id", text(&request.conversation)),
@@ -135,7 +135,7 @@ fn payload(request: &MergeBranches) -> Json {
 /// What came of a merge. Of a repeated call the receipt tells which commit it made; the rest is
 /// read there.
 #[derive(Default)]
-struct Done {
+struct MergeReceipt {
     commit: Option<CommitHash>,
     committed: Vec<CommitHash>,
     bases: Vec<CommitHash>,
@@ -145,7 +145,7 @@ struct Done {
     turn: Option<TurnId>,
 }
 
-impl Receipt for Done {
+impl Receipt for MergeReceipt {
     fn to_json(&self) -> Json {
         object([
             ("commit", self.commit.as_ref().map(text).into()),
@@ -159,42 +159,42 @@ impl Receipt for Done {
         let hashes = |name: &str| -> Option<Vec<CommitHash>> {
             json.get(name)?.as_array()?.iter().map(|hash| hash.as_str()?.parse().ok()).collect()
         };
-        Some(Done {
+        Some(MergeReceipt {
             commit: optional(json, "commit")?,
             committed: hashes("committed")?,
             bases: hashes("bases")?,
             turn: optional(json, "turn_id")?,
-            ..Done::default()
+            ..MergeReceipt::default()
         })
     }
 }
 
-impl Done {
+impl MergeReceipt {
     /// What the commits of a merge tell of it.
-    fn told_by(records: &dyn Read, call: &Call, made: &CommitView) -> Result<Done> {
+    fn from_commit(records: &dyn Read, call: &Call, made: &CommitView) -> Result<MergeReceipt> {
         let ([ours, theirs], Some(merged)) = (&made.commit.parents[..], &made.commit.facets) else {
-            return Ok(Done::default());
+            return Ok(MergeReceipt::default());
         };
         let reader = CommitReader::new(records, &call.project);
         let conflicts = FieldConflict::all_of(&merged.state);
         let Some(before) = reader.commit(*ours)?.facets else {
-            return Ok(Done { conflicts, ..Done::default() });
+            return Ok(MergeReceipt { conflicts, ..MergeReceipt::default() });
         };
         let changes = field_changes(&before.state, &merged.state);
         let owner = resolve::conversation(records, call, &made.commit.conversation)?;
         let (graph, tree) = (reader.graph(&owner.id)?, Tree::new(records, owner.key));
-        let (own, brought) = brought(&reader, &graph, &graph.before(*ours), *theirs)?;
+        let (own, incoming) = incoming_facets(&reader, &graph, &graph.before(*ours), *theirs)?;
         let here = match graph.listed.get(ours) {
             Some(ours) => reader.anchor(ours)?,
             None => None,
         };
-        let summary = summary::lines(&reader, &tree, here, &own, &brought, &changes)?;
-        Ok(Done { changes, conflicts, summary, ..Done::default() })
+        let summary = summary::lines(&reader, &tree, here, &own, &incoming, &changes)?;
+        Ok(MergeReceipt { changes, conflicts, summary, ..MergeReceipt::default() })
     }
 }
 
 /// The commits that only the other side has, and what they are about.
-fn brought(
+fn incoming_facets(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
     here: &BTreeSet<CommitHash>,
@@ -216,7 +216,7 @@ fn new_turns(
     graph: &CommitGraph,
     tree: &Tree<'_>,
     branch: &Branch,
-) -> Result<(Stretch, Option<CommitListing>)> {
+) -> Result<(TurnRange, Option<CommitListing>)> {
     let head = head_of(reader, graph, tree, branch)?;
     let covered = match &head {
         Some(listed) => reader.anchor(listed)?,
@@ -234,20 +234,20 @@ pub(super) fn fork_point(
     let (Some(a), Some(b)) = (a, b) else {
         return Ok(None);
     };
-    let other = tree.pieces(b)?;
+    let other = tree.path_runs(b)?;
     let mut last = None;
-    for piece in tree.pieces(a)? {
-        let Some(beside) = other.iter().find(|beside| beside.segment == piece.segment) else {
+    for run in tree.path_runs(a)? {
+        let Some(beside) = other.iter().find(|beside| beside.segment == run.segment) else {
             break;
         };
-        last = Some(TurnLoc { segment: piece.segment, index: piece.to.min(beside.to) });
+        last = Some(TurnLoc { segment: run.segment, index: run.to.min(beside.to) });
     }
     Ok(last)
 }
 
 /// A merge on its way.
-struct Merge<'m> {
-    rings: &'m Prepared,
+struct BranchMerge<'m> {
+    rings: &'m PreparedRings,
     conversation: Conversation,
     target: Branch,
     /// The branch that is merged, unless a commit was named.
@@ -255,12 +255,12 @@ struct Merge<'m> {
     committed: Vec<CommitHash>,
 }
 
-impl<'m> Merge<'m> {
+impl<'m> BranchMerge<'m> {
     fn begin(
         mutation: &mut Mutation<'_>,
         request: &MergeBranches,
-        rings: &'m Prepared,
-    ) -> Result<Merge<'m>> {
+        rings: &'m PreparedRings,
+    ) -> Result<BranchMerge<'m>> {
         let call = mutation.call;
         let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
         if conversation.root.is_none() {
@@ -281,15 +281,15 @@ impl<'m> Merge<'m> {
         if source.as_ref().is_some_and(|source| source.id == target.id) {
             return Err(Error::invalid("a branch is not merged into itself"));
         }
-        Ok(Merge { rings, conversation, target, source, committed: Vec::new() })
+        Ok(BranchMerge { rings, conversation, target, source, committed: Vec::new() })
     }
 
-    fn run(mut self, mutation: &mut Mutation<'_>, request: &MergeBranches) -> Result<Done> {
+    fn run(mut self, mutation: &mut Mutation<'_>, request: &MergeBranches) -> Result<MergeReceipt> {
         let Some(theirs) = self.theirs(mutation, request)? else {
-            return Ok(Done { committed: self.committed, ..Done::default() });
+            return Ok(MergeReceipt { committed: self.committed, ..MergeReceipt::default() });
         };
         let target = self.target.clone();
-        let ours = self.sealed(mutation, &target)?;
+        let ours = self.commit_pending(mutation, &target)?;
         let ours = ours.ok_or_else(|| {
             Error::invalid(format!("nothing was said on `{}` yet", self.target.name))
         })?;
@@ -299,7 +299,7 @@ impl<'m> Merge<'m> {
         let tree = mutation.tree();
         let here = graph.before(ours.hash);
         if here.contains(&theirs.hash) {
-            return Ok(Done { committed: self.committed, ..Done::default() });
+            return Ok(MergeReceipt { committed: self.committed, ..MergeReceipt::default() });
         }
         let there = reader.commit(theirs.hash)?.facets.ok_or_else(|| {
             Error::invalid(format!(
@@ -307,32 +307,34 @@ impl<'m> Merge<'m> {
                 theirs.hash.short()
             ))
         })?;
-        let (our_state, known) = state_at(&reader, &tree, Some(&ours), self.target.tip)?;
+        let (our_state, path_facts) = state_at(&reader, &tree, Some(&ours), self.target.tip)?;
         let bases = graph.common(ours.hash, theirs.hash);
         let fork = fork_point(&tree, self.target.tip, reader.anchor(&theirs)?)?;
         let base = base_state(&reader, &graph, &tree, &bases, fork)?;
         let mut merged = merge(&base, &our_state, &there.state);
         let changes = field_changes(&our_state, &merged);
-        merged.mark_off_path(&known.state);
-        let (own, brought) = brought(&reader, &graph, &here, theirs.hash)?;
+        merged.mark_brought(&path_facts.state);
+        let (own, incoming) = incoming_facets(&reader, &graph, &here, theirs.hash)?;
         let name = match &self.source {
             Some(source) => source.name.to_string(),
             None => theirs.hash.short(),
         };
-        let lines = summary::lines(&reader, &tree, self.target.tip, &own, &brought, &changes)?;
+        let lines = summary::lines(&reader, &tree, self.target.tip, &own, &incoming, &changes)?;
         let conflicts = FieldConflict::all_of(&merged);
-        let words = match &request.summary {
+        let summary_text = match &request.summary {
             Summary::None => None,
             Summary::Generated => Some(summary::text(&name, &lines)),
-            Summary::Text(words) => Some(words.clone()),
+            Summary::Text(summary_text) => Some(summary_text.clone()),
         };
-        let turn = match words {
-            Some(words) => Some(self.say(mutation, &words, &theirs, &lines)?),
+        let turn = match summary_text {
+            Some(summary_text) => {
+                Some(self.append_summary(mutation, &summary_text, &theirs, &lines)?)
+            }
             None => None,
         };
-        let commit = self.write(mutation, request, (ours, theirs), merged, (&name, &brought))?;
+        let commit = self.write(mutation, request, (ours, theirs), merged, (&name, &incoming))?;
         mutation.fact("merged", name);
-        Ok(Done {
+        Ok(MergeReceipt {
             commit: Some(commit),
             committed: self.committed,
             bases,
@@ -381,30 +383,30 @@ impl<'m> Merge<'m> {
             return Ok(None);
         }
         drop(tree);
-        self.sealed(mutation, &source)
+        self.commit_pending(mutation, &source)
     }
 
     /// The last commit of a branch, after what no commit covers was committed.
-    fn sealed(
+    fn commit_pending(
         &mut self,
         mutation: &mut Mutation<'_>,
         branch: &Branch,
     ) -> Result<Option<CommitListing>> {
         let project = mutation.call.project.clone();
-        let (stretch, head) = {
+        let (range, head) = {
             let reader = CommitReader::new(mutation.reader(), &project);
             let graph = reader.graph(&self.conversation.id)?;
             new_turns(&reader, &graph, &mutation.tree(), branch)?
         };
-        if stretch.is_empty() {
+        if range.is_empty() {
             return Ok(head);
         }
-        stretch.check_size()?;
-        let anchor = stretch.last();
-        let plan = Plan {
+        range.check_size()?;
+        let anchor = range.last();
+        let plan = CommitPlan {
             conversation: self.conversation.clone(),
             branch: branch.clone(),
-            stretch,
+            range,
             parent: head,
             anchor,
         };
@@ -416,10 +418,10 @@ impl<'m> Merge<'m> {
     }
 
     /// Says something at the end of the target branch.
-    fn say(
+    fn append_summary(
         &mut self,
         mutation: &mut Mutation<'_>,
-        words: &str,
+        summary_text: &str,
         theirs: &CommitListing,
         lines: &[SummaryLine],
     ) -> Result<TurnId> {
@@ -434,7 +436,7 @@ impl<'m> Merge<'m> {
             ("provenance", Json::Array(from.collect())),
         ]);
         let metadata = Metadata { custom_data: Some(data), ..Metadata::default() };
-        let message = Message { metadata, ..Message::text(Role::User, words) };
+        let message = Message { metadata, ..Message::text(Role::User, summary_text) };
         message
             .check(mutation.engine.limits())
             .map_err(|source| Error::Message { index: 0, source })?;
@@ -452,20 +454,20 @@ impl<'m> Merge<'m> {
         mutation: &mut Mutation<'_>,
         request: &MergeBranches,
         (ours, theirs): (CommitListing, CommitListing),
-        merged: FactState,
-        (name, brought): (&str, &Facets),
+        merged: State,
+        (name, incoming): (&str, &Facets),
     ) -> Result<CommitHash> {
-        let stretch = {
+        let range = {
             let reader = CommitReader::new(mutation.reader(), &mutation.call.project);
             uncovered(&mutation.tree(), &self.target, reader.anchor(&ours)?)?
         };
-        let mut facets = facets::of(mutation, &stretch, merged, self.rings)?;
-        facets.join(brought);
+        let mut facets = facets::of(mutation, &range, merged, self.rings)?;
+        facets.join(incoming);
         facets.bound(facets::KEPT);
-        let plan = Plan {
+        let plan = CommitPlan {
             conversation: self.conversation.clone(),
             branch: self.target.clone(),
-            stretch,
+            range,
             anchor: self.target.tip,
             parent: None,
         };
@@ -511,32 +513,32 @@ fn base_state(
     Ok(merge_base_of(&states))
 }
 
-fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Answered<CommitView>> {
+fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<ViewOrId<CommitView>> {
     let call = mutation.call;
     let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
     mutation.open(conversation.clone())?;
     let name = request.branch.as_deref().unwrap_or(Name::main().as_str()).to_owned();
     let branch = resolve::branch(mutation.reader(), call, conversation.key, &name)?;
     mutation.check_seen(Some(&branch), &branch.name)?;
-    let (stretch, head, state) = {
+    let (range, head, state) = {
         let reader = CommitReader::new(mutation.reader(), &call.project);
         let tree = mutation.tree();
         let graph = reader.graph(&conversation.id)?;
-        let (stretch, head) = new_turns(&reader, &graph, &tree, &branch)?;
-        let (mut state, known) = state_at(&reader, &tree, head.as_ref(), branch.tip)?;
+        let (range, head) = new_turns(&reader, &graph, &tree, &branch)?;
+        let (mut state, path_facts) = state_at(&reader, &tree, head.as_ref(), branch.tip)?;
         for decision in &request.decisions {
             settle(&mut state, decision)?;
         }
-        state.mark_off_path(&known.state);
-        (stretch, head, state)
+        state.mark_brought(&path_facts.state);
+        (range, head, state)
     };
-    let facets = facets::of(mutation, &stretch, state, &Prepared::default())?;
+    let facets = facets::of(mutation, &range, state, &PreparedRings::default())?;
     let parents = head.iter().cloned().collect();
     let anchor = branch.tip;
-    let plan = Plan { conversation, branch, stretch, parent: head, anchor };
+    let plan = CommitPlan { conversation, branch, range, parent: head, anchor };
     let message = request.message.clone().unwrap_or_else(|| "Resolve conflicts".to_owned());
     let author = request.author.clone().unwrap_or_else(|| call.actor.clone());
-    Ok(Answered::seen(plan.write(mutation, parents, facets, message, author)?))
+    Ok(ViewOrId::view(plan.write(mutation, parents, facets, message, author)?))
 }
 
 fn settle(state: &mut FactState, decision: &Decision) -> Result<()> {

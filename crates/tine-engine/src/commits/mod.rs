@@ -32,4 +32,4 @@ mod signing;
 mod summary;
 mod window;
 
-pub use bisect::{NoFirst, Verdict, bisect_steps};
+pub use bisect::{BisectVerdict, NoFirst, bisect_range};

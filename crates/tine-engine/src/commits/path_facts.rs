@@ -8,7 +8,7 @@ use tine_core::facts::schema::Strategy;
 use tine_core::{EntityId, ObservationId, TurnId};
 use tine_store::{IndexKey, IndexQuery, TurnLoc};
 
-use super::window::Stretch;
+use super::window::TurnRange;
 use crate::Result;
 use crate::knowledge::{KnowledgeReader, name};
 use crate::tree::shown::Tree;
@@ -27,39 +27,39 @@ impl PathFacts {
         tree: &Tree<'_>,
         end: Option<TurnLoc>,
     ) -> Result<PathFacts> {
-        let mut known = PathFacts { state: FactState::default(), depths: BTreeMap::new() };
+        let mut path_facts = PathFacts { state: State::default(), depths: BTreeMap::new() };
         let Some(end) = end else {
-            return Ok(known);
+            return Ok(path_facts);
         };
-        let path = turns_of(tree, &Stretch::to(tree, end)?)?;
+        let path = turns_of(tree, &TurnRange::to(tree, end)?)?;
         let mut entities = BTreeSet::new();
         for (turn, id) in observed(knowledge, &path)? {
-            known.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
+            path_facts.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
             entities.insert(speaks_of(knowledge, id)?);
         }
         for entity in entities.into_iter().flatten() {
-            known.learn(knowledge, entity, &path)?;
+            path_facts.add_entity(knowledge, entity, &path)?;
         }
-        Ok(known)
+        Ok(path_facts)
     }
 
-    fn learn(
+    fn add_entity(
         &mut self,
         knowledge: &KnowledgeReader<'_>,
         id: EntityId,
         path: &BTreeMap<TurnId, u32>,
     ) -> Result<()> {
-        let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
+        let entity = knowledge.canonical_entity(knowledge.require_entity(id)?)?;
         if entity.slot.is_some() || entity.conversation.is_some() || entity.deleted_at.is_some() {
             return Ok(());
         }
-        let mut said = knowledge.observations(entity.id)?;
-        said.retain(|one| match &one.turn {
+        let mut observations = knowledge.observations(entity.id)?;
+        observations.retain(|one| match &one.turn {
             Some(turn) => path.contains_key(turn),
             None => one.retracts.is_some() || one.correction,
         });
-        let schema = knowledge.schema(&entity.entity_type, schema_version(&said))?;
-        let snapshot = reduce(&schema, ObservationOrder::ObservedTime, &said);
+        let schema = knowledge.schema(&entity.entity_type, schema_version(&observations))?;
+        let snapshot = reduce(&schema, Order::ObservedTime, &observations);
         let mut fact = Fact {
             entity_type: entity.entity_type.clone(),
             name: name(&schema, &snapshot.fields),
@@ -126,16 +126,16 @@ fn speaks_of(knowledge: &KnowledgeReader<'_>, id: ObservationId) -> Result<Optio
 }
 
 /// The turns of a stretch that are shown, with their depths; of halves also the whole.
-fn turns_of(tree: &Tree<'_>, stretch: &Stretch) -> Result<BTreeMap<TurnId, u32>> {
-    let mut line = Vec::new();
-    for piece in &stretch.pieces {
-        tree.records().turns(piece.segment, piece.from, piece.to, &mut |turn| {
-            line.push((turn.loc, turn.id, turn.depth, turn.origin.part_of.is_some()));
+fn turns_of(tree: &Tree<'_>, range: &TurnRange) -> Result<BTreeMap<TurnId, u32>> {
+    let mut turns = Vec::new();
+    for run in &range.runs {
+        tree.records().turns(run.segment, run.from, run.to, &mut |turn| {
+            turns.push((turn.loc, turn.id, turn.depth, turn.origin.part_of.is_some()));
             Ok(true)
         })?;
     }
     let mut found = BTreeMap::new();
-    for (loc, id, depth, is_half) in line {
+    for (loc, id, depth, is_half) in turns {
         if !tree.is_shown(loc)? {
             continue;
         }

@@ -32,26 +32,31 @@ impl Engine {
             let loc = place.require_turn()?;
             let turn = tine_store::required(records.turn(loc)?, || "a turn".to_owned())?;
             let about = of(records, &call.project, &turn)?;
-            let (Some(About { rings, names }), Content::Kept(body)) = (about, &turn.content) else {
+            let (Some(TurnAnalysis { rings, names }), Content::Kept(body)) = (about, &turn.content)
+            else {
                 return Err(Error::invalid("the turn was purged; nothing is known of it"));
             };
-            Ok(TurnRings { extractor: extractor(), rings, names, text: said(body) })
+            Ok(TurnRings { extractor: extractor(), rings, names, text: body_text(body) })
         })
     }
 
     /// Computes the rings of turns that have none yet and keeps them, so that whoever needs them
     /// all at once has them: outside of the transaction that needs them.
-    pub(super) fn prepare_rings(&self, project: &ProjectId, turns: &[TurnLoc]) -> Result<Prepared> {
-        let mut prepared = Prepared::default();
+    pub(super) fn prepare_rings(
+        &self,
+        project: &ProjectId,
+        turns: &[TurnLoc],
+    ) -> Result<PreparedRings> {
+        let mut prepared = PreparedRings::default();
         for some in turns.chunks(KEPT_AT_ONCE) {
             let (found, missing) = self.read(|records| {
                 let (mut found, mut missing) = (Vec::new(), Vec::new());
                 let turns = crate::tree::path::fetch(records, some)?;
-                let kept = kept_among(records, project, &turns)?;
+                let kept = stored_rings(records, project, &turns)?;
                 for turn in turns {
                     if let Some(about) = kept.get(&turn.id).and_then(read) {
                         found.push((turn.id, about));
-                    } else if let Some(about) = computed(&turn) {
+                    } else if let Some(about) = compute_analysis(&turn) {
                         missing.push((turn.loc, Record::of(&record(turn.id, &about))));
                         found.push((turn.id, about));
                     }
@@ -81,7 +86,7 @@ impl Engine {
 }
 
 /// What a turn is about, as it is kept.
-pub(super) struct About {
+pub(super) struct TurnAnalysis {
     pub rings: Rings,
     pub names: Vec<NameFound>,
 }
@@ -89,25 +94,25 @@ pub(super) struct About {
 /// Rings of turns, looked up before the transaction that needs them, and kept. What a turn is
 /// about never changes: they hold for as long as it is not erased.
 #[derive(Default)]
-pub(super) struct Prepared(BTreeMap<TurnId, About>);
+pub(super) struct PreparedRings(BTreeMap<TurnId, TurnAnalysis>);
 
-impl Prepared {
+impl PreparedRings {
     /// Notes what a turn is about, which is kept from now on; nothing of one that was purged.
-    pub(super) fn see(
+    pub(super) fn visit(
         &self,
         records: &mut dyn Write,
         project: &ProjectId,
         turn: &Turn,
-        note: &mut dyn FnMut(&About),
+        note: &mut dyn FnMut(&TurnAnalysis),
     ) -> Result<()> {
         if !matches!(turn.content, Content::Kept(_)) {
             return Ok(());
         }
         if let Some(about) = self.0.get(&turn.id) {
             note(about);
-        } else if let Some(about) = kept(&*records, project, turn)? {
+        } else if let Some(about) = stored_analysis(&*records, project, turn)? {
             note(&about);
-        } else if let Some(about) = computed(turn) {
+        } else if let Some(about) = compute_analysis(turn) {
             records.put(project, &record(turn.id, &about))?;
             note(&about);
         }
@@ -116,7 +121,7 @@ impl Prepared {
 }
 
 /// What is kept of some turns.
-fn kept_among(
+fn stored_rings(
     records: &dyn Read,
     project: &ProjectId,
     turns: &[Turn],
@@ -150,15 +155,23 @@ fn kept_among(
 }
 
 /// What a turn is about; nothing of one that was purged.
-pub(super) fn of(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<About>> {
-    Ok(match kept(records, project, turn)? {
+pub(super) fn of(
+    records: &dyn Read,
+    project: &ProjectId,
+    turn: &Turn,
+) -> Result<Option<TurnAnalysis>> {
+    Ok(match stored_analysis(records, project, turn)? {
         Some(about) => Some(about),
-        None => computed(turn),
+        None => compute_analysis(turn),
     })
 }
 
 /// What was computed before by the rules of today.
-fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<About>> {
+fn stored_analysis(
+    records: &dyn Read,
+    project: &ProjectId,
+    turn: &Turn,
+) -> Result<Option<TurnAnalysis>> {
     if !matches!(turn.content, Content::Kept(_)) {
         return Ok(None);
     }
@@ -167,7 +180,7 @@ fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<A
 }
 
 /// Returns what is kept, if it is intact and made by the present rules.
-fn read(kept: &Record) -> Option<About> {
+fn read(kept: &Record) -> Option<TurnAnalysis> {
     let rings = kept.decode::<RingsRecord>()?.rings;
     if rings.get("extractor")?.as_str()? != extractor() {
         return None;
@@ -175,22 +188,19 @@ fn read(kept: &Record) -> Option<About> {
     from_json(&rings)
 }
 
-fn record(turn: TurnId, about: &About) -> RingsRecord {
+fn record(turn: TurnId, about: &TurnAnalysis) -> RingsRecord {
     RingsRecord { turn, rings: to_json(about) }
 }
 
-fn computed(turn: &Turn) -> Option<About> {
+fn compute_analysis(turn: &Turn) -> Option<TurnAnalysis> {
     let Content::Kept(body) = &turn.content else {
         return None;
     };
-    let text = said(body);
-    let material = Material {
-        text: &text,
-        subject: Subject::Turn(turn.role),
-        authored_at: Some(turn.created_at),
-    };
+    let text = body_text(body);
+    let material =
+        Material { text: &text, subject: Subject::Turn(turn.role), said_at: Some(turn.created_at) };
     let findings = Rules.interpret(&material, &mut Account::default()).unwrap_or_default();
-    let mut places = Places::new(&text);
+    let mut places = ScalarOffsets::new(&text);
     let names = findings.into_iter().filter(|it| NAMED.contains(&it.entity_type.as_str()));
     let names = names.filter_map(|finding| {
         let name = finding.fields.get("name")?.as_str()?.to_owned();
@@ -199,7 +209,7 @@ fn computed(turn: &Turn) -> Option<About> {
         Some(NameFound { name, entity_type: finding.entity_type, span })
     });
     let names = names.collect();
-    Some(About { rings: tine_analysis::rings::rings(&text), names })
+    Some(TurnAnalysis { rings: tine_analysis::rings::rings(&text), names })
 }
 
 /// Who finds rings and names, in which version.
@@ -208,7 +218,7 @@ pub(super) fn extractor() -> String {
 }
 
 /// The text of a turn: its text blocks, a blank line between them.
-pub(super) fn said(body: &Body) -> String {
+pub(super) fn body_text(body: &Body) -> String {
     match body {
         Body::Text(text) => text.clone(),
         Body::Blocks(_) => {
@@ -223,15 +233,15 @@ pub(super) fn said(body: &Body) -> String {
 }
 
 /// From bytes of a text to Unicode scalar values, for places that come in order.
-struct Places<'t> {
+struct ScalarOffsets<'t> {
     text: &'t str,
     byte: usize,
     count: usize,
 }
 
-impl<'t> Places<'t> {
+impl<'t> ScalarOffsets<'t> {
     fn new(text: &'t str) -> Self {
-        Places { text, byte: 0, count: 0 }
+        ScalarOffsets { text, byte: 0, count: 0 }
     }
 
     fn of(&mut self, byte: usize) -> usize {
@@ -249,14 +259,14 @@ fn number(value: usize) -> Json {
 }
 
 /// Lists are flat, since they are read often: each text is followed by where it begins and ends.
-fn to_json(found: &About) -> Json {
-    let About { rings, names } = found;
-    let told = |text: &str, start: usize, end: usize| [text.into(), number(start), number(end)];
-    let keywords = rings.keywords.iter().flat_map(|it| told(&it.text, it.span.start, it.span.end));
-    let facets = rings.facets.iter().flat_map(|it| told(it.name, it.span.start, it.span.end));
+fn to_json(found: &TurnAnalysis) -> Json {
+    let TurnAnalysis { rings, names } = found;
+    let flat = |text: &str, start: usize, end: usize| [text.into(), number(start), number(end)];
+    let keywords = rings.keywords.iter().flat_map(|it| flat(&it.text, it.span.start, it.span.end));
+    let facets = rings.facets.iter().flat_map(|it| flat(it.name, it.span.start, it.span.end));
     let segments = rings.segments.iter().flat_map(|it| [number(it.start), number(it.end)]);
     let names = names.iter().flat_map(|it| {
-        let [name, start, end] = told(&it.name, it.span.0, it.span.1);
+        let [name, start, end] = flat(&it.name, it.span.0, it.span.1);
         [name, it.entity_type.as_str().into(), start, end]
     });
     object([
@@ -269,7 +279,7 @@ fn to_json(found: &About) -> Json {
     ])
 }
 
-fn from_json(json: &Json) -> Option<About> {
+fn from_json(json: &Json) -> Option<TurnAnalysis> {
     fn each<const N: usize, T>(
         json: &Json,
         name: &str,
@@ -290,7 +300,7 @@ fn from_json(json: &Json) -> Option<About> {
         intent: Intent::from_name(json.get("intent")?.as_str()?)?,
         facets: each(json, "facets", |[text, start, end]| {
             let text = text.as_str()?;
-            let name = FACETS.iter().find(|known| **known == text)?;
+            let name = FACETS.iter().find(|facet| **facet == text)?;
             Some(Facet { name, span: span(start, end)? })
         })?,
         segments: each(json, "segments", |[start, end]| span(start, end))?,
@@ -302,5 +312,5 @@ fn from_json(json: &Json) -> Option<About> {
             span: (count(start)?, count(end)?),
         })
     })?;
-    Some(About { rings, names })
+    Some(TurnAnalysis { rings, names })
 }

@@ -38,11 +38,11 @@ impl Engine {
                      with Ed25519, and give key and signature in hexadecimal digits",
                 ));
             }
-            if let Some(known) = reader.view(commit.clone(), &listed, Vec::new())?.signature {
-                if known.public_key == *key {
+            if let Some(existing) = reader.view(commit.clone(), &listed, Vec::new())?.signature {
+                if existing.public_key == *key {
                     return Ok(());
                 }
-                let (what, name) = ("signature", known.public_key);
+                let (what, name) = ("signature", existing.public_key);
                 let advice = "; a commit has one";
                 return Err(Error::Exists { what, name, advice });
             }

@@ -9,7 +9,7 @@ use tine_store::{Content, TurnLoc};
 
 use super::commit_graph::CommitReader;
 use super::rings;
-use super::window::{Stretch, passes};
+use super::window::{TurnRange, passes};
 use crate::Result;
 use crate::tree::path::fetch;
 use crate::tree::shown::Tree;
@@ -27,7 +27,7 @@ pub(super) fn lines(
     tree: &Tree<'_>,
     here: Option<TurnLoc>,
     commits: &BTreeSet<CommitHash>,
-    brought: &Facets,
+    incoming: &Facets,
     changes: &[FieldChange],
 ) -> Result<Vec<SummaryLine>> {
     let mut lines = decisions(reader, tree, here, commits)?;
@@ -35,9 +35,9 @@ pub(super) fn lines(
         let name = change.name.as_deref().unwrap_or(&change.entity_type);
         let field = &change.field;
         let (text, from) = match &change.to {
-            Some(FieldState::Value(value)) => {
-                let said = value.json.as_ref().map_or_else(String::new, readable);
-                (format!("{name}: {field} is {said}"), value.from.first())
+            Some(Held::Value(value)) => {
+                let shown_value = value.json.as_ref().map_or_else(String::new, readable);
+                (format!("{name}: {field} is {shown_value}"), value.from.first())
             }
             Some(FieldState::Conflict(conflict)) => {
                 let sides = conflict.sides.iter();
@@ -54,19 +54,19 @@ pub(super) fn lines(
         };
         lines.push(SummaryLine { text, turn });
     }
-    let mut keywords: Vec<_> = brought.keywords.values().collect();
+    let mut keywords: Vec<_> = incoming.keywords.values().collect();
     keywords.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
-    let mut told = Vec::new();
+    let mut new_keywords = Vec::new();
     for seen in keywords {
-        if told.len() < KEYWORDS && !is_here(reader, tree, here, seen)? {
-            told.push(seen);
+        if new_keywords.len() < KEYWORDS && !is_here(reader, tree, here, seen)? {
+            new_keywords.push(seen);
         }
     }
-    let keywords = told;
+    let keywords = new_keywords;
     if let Some(first) = keywords.first() {
         let turn = first.at.as_ref().map(|at| at.turn);
-        let words = keywords.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>().join(", ");
-        lines.push(SummaryLine { text: format!("It was about: {words}"), turn });
+        let list = keywords.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>().join(", ");
+        lines.push(SummaryLine { text: format!("It was about: {list}"), turn });
     }
     Ok(lines)
 }
@@ -112,22 +112,22 @@ fn decisions(
     let mut found = Vec::new();
     for hash in commits {
         let commit = reader.commit(*hash)?;
-        let Some(stretch) = Stretch::of_window(reader.records, tree, &commit)? else {
+        let Some(range) = TurnRange::of_window(reader.records, tree, &commit)? else {
             continue;
         };
-        for turn in fetch(reader.records, &stretch.locs())? {
-            let known = match here {
+        for turn in fetch(reader.records, &range.locs())? {
+            let on_target = match here {
                 Some(here) => passes(tree, turn.loc, here)?,
                 None => false,
             };
-            if known || !tree.is_shown(turn.loc)? {
+            if on_target || !tree.is_shown(turn.loc)? {
                 continue;
             }
             let Some(about) = rings::of(reader.records, reader.project, &turn)? else {
                 continue;
             };
             if let (Intent::Decision, Content::Kept(body)) = (about.rings.intent, &turn.content) {
-                let text = rings::said(body);
+                let text = rings::body_text(body);
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 found.push((
                     turn.depth,

@@ -3,7 +3,7 @@
 use tine_core::{Commit, TurnHash};
 use tine_store::{Read, TurnLoc, required};
 
-use crate::tree::shown::{Piece, Tree};
+use crate::tree::shown::{SegmentRun, Tree};
 use crate::{Error, Result};
 
 /// The most turns in one window.
@@ -36,18 +36,18 @@ fn on_path(tree: &Tree<'_>, turn: TurnLoc, to: TurnLoc) -> Result<Option<TurnLoc
 
 /// An unbroken stretch of one raw path, as runs within segments.
 #[derive(Clone, Debug)]
-pub(super) struct Stretch {
-    pub pieces: Vec<Piece>,
+pub(super) struct TurnRange {
+    pub runs: Vec<SegmentRun>,
 }
 
-impl Stretch {
+impl TurnRange {
     /// The whole path to a turn.
-    pub(super) fn to(tree: &Tree<'_>, end: TurnLoc) -> Result<Stretch> {
-        Ok(Stretch { pieces: tree.pieces(end)? })
+    pub(super) fn to(tree: &Tree<'_>, end: TurnLoc) -> Result<TurnRange> {
+        Ok(TurnRange { runs: tree.path_runs(end)? })
     }
 
     /// The turns from one to another.
-    pub(super) fn between(tree: &Tree<'_>, start: TurnLoc, end: TurnLoc) -> Result<Stretch> {
+    pub(super) fn between(tree: &Tree<'_>, start: TurnLoc, end: TurnLoc) -> Result<TurnRange> {
         let first = match on_path(tree, start, end)? {
             // A stretch that begins with a half begins with all of the turn.
             Some(loc) if loc == start => tree.first_half(loc)?,
@@ -65,52 +65,52 @@ impl Stretch {
             }
         };
         let first = if tree.raw_ancestor_or_self(first, end)? { first } else { start };
-        let mut pieces = tree.pieces(end)?;
-        let at = pieces.iter().position(|piece| piece.segment == first.segment);
-        pieces.drain(..at.unwrap_or(0));
-        if let Some(piece) = pieces.first_mut() {
-            piece.from = first.index;
+        let mut runs = tree.path_runs(end)?;
+        let at = runs.iter().position(|run| run.segment == first.segment);
+        runs.drain(..at.unwrap_or(0));
+        if let Some(run) = runs.first_mut() {
+            run.from = first.index;
         }
-        Ok(Stretch { pieces })
+        Ok(TurnRange { runs })
     }
 
     /// What of the path to a turn lies behind another.
-    pub(super) fn behind(tree: &Tree<'_>, after: TurnLoc, end: TurnLoc) -> Result<Stretch> {
+    pub(super) fn after(tree: &Tree<'_>, after: TurnLoc, end: TurnLoc) -> Result<TurnRange> {
         let Some(last) = on_path(tree, after, end)? else {
-            return Stretch::to(tree, end);
+            return TurnRange::to(tree, end);
         };
-        let mut pieces = tree.pieces(end)?;
-        let at = pieces.iter().position(|piece| piece.segment == last.segment);
-        pieces.drain(..at.unwrap_or(0));
-        if let Some(piece) = pieces.first_mut() {
-            piece.from = last.index + 1;
+        let mut runs = tree.path_runs(end)?;
+        let at = runs.iter().position(|run| run.segment == last.segment);
+        runs.drain(..at.unwrap_or(0));
+        if let Some(run) = runs.first_mut() {
+            run.from = last.index + 1;
         }
-        pieces.retain(|piece| piece.from <= piece.to);
-        Ok(Stretch { pieces })
+        runs.retain(|run| run.from <= run.to);
+        Ok(TurnRange { runs })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.runs.is_empty()
     }
 
     pub(super) fn turns(&self) -> u64 {
-        self.pieces.iter().map(|piece| u64::from(piece.to - piece.from) + 1).sum()
+        self.runs.iter().map(|run| u64::from(run.to - run.from) + 1).sum()
     }
 
     pub(super) fn locs(&self) -> Vec<TurnLoc> {
-        let runs = self.pieces.iter();
-        runs.flat_map(|piece| {
-            (piece.from..=piece.to).map(|index| TurnLoc { segment: piece.segment, index })
+        let runs = self.runs.iter();
+        runs.flat_map(|run| {
+            (run.from..=run.to).map(|index| TurnLoc { segment: run.segment, index })
         })
         .collect()
     }
 
     pub(super) fn first(&self) -> Option<TurnLoc> {
-        self.pieces.first().map(|piece| TurnLoc { segment: piece.segment, index: piece.from })
+        self.runs.first().map(|run| TurnLoc { segment: run.segment, index: run.from })
     }
 
     pub(super) fn last(&self) -> Option<TurnLoc> {
-        self.pieces.last().map(|piece| TurnLoc { segment: piece.segment, index: piece.to })
+        self.runs.last().map(|run| TurnLoc { segment: run.segment, index: run.to })
     }
 
     /// The hashes of its ends.
@@ -133,13 +133,13 @@ impl Stretch {
     }
 }
 
-impl Stretch {
+impl TurnRange {
     /// The turns that a commit seals; none if it seals none.
     pub(super) fn of_window(
         records: &dyn Read,
         tree: &Tree<'_>,
         commit: &Commit,
-    ) -> Result<Option<Stretch>> {
+    ) -> Result<Option<TurnRange>> {
         let Some(window) = &commit.window else {
             return Ok(None);
         };
@@ -147,6 +147,6 @@ impl Stretch {
             let found = records.find_hashes(tree.conversation(), &hash.0, &hash.0, 2)?;
             Ok::<_, Error>(required(found.first().copied(), || format!("turn {hash}"))?)
         };
-        Ok(Some(Stretch::between(tree, loc(&window.start)?, loc(&window.end)?)?))
+        Ok(Some(TurnRange::between(tree, loc(&window.start)?, loc(&window.end)?)?))
     }
 }

@@ -35,11 +35,11 @@ impl Engine {
     pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let asked = knowledge.known_entity(id)?;
+            let requested = knowledge.require_entity(id)?;
             // Before it was merged it was one of its own.
-            let stands = knowledge.stood_for(asked, as_of.stored)?;
-            let mut view = view(&knowledge, &stands, as_of)?;
-            view.merged_from = (stands.id != id).then_some(id);
+            let canonical = knowledge.canonical_entity_at(requested, as_of.stored)?;
+            let mut view = view(&knowledge, &canonical, as_of)?;
+            view.merged_from = (canonical.id != id).then_some(id);
             Ok(view)
         })
     }
@@ -57,25 +57,25 @@ impl Engine {
         }
         let of_type = IndexQuery::entities(query.entity_type.as_deref());
         let of_type = resume(of_type, page.cursor.as_deref())?;
-        let words = query.text.as_deref().map(str::to_lowercase);
+        let text = query.text.as_deref().map(str::to_lowercase);
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
             pages::page(&knowledge, of_type.clone(), limit, |key| {
-                let record = knowledge.known_entity(entity_of(key)?)?;
+                let record = knowledge.require_entity(entity_of(key)?)?;
                 if record.merged.is_some() || (record.deleted_at.is_some() && !query.deleted) {
                     return Ok(None);
                 }
                 let Some(view) = within_bounds(view(&knowledge, &record, AsOf::default()))? else {
                     // Nobody can say what holds of it; that it is there can be said.
                     let bare = bare_view(&record, Snapshot::default());
-                    return Ok(words.is_none().then_some(bare));
+                    return Ok(text.is_none().then_some(bare));
                 };
-                let told = words.as_ref().is_none_or(|words| {
+                let matches = text.as_ref().is_none_or(|text| {
                     let fields = Json::Object(view.snapshot.fields.clone());
-                    fields.to_canonical().to_lowercase().contains(words)
+                    fields.to_canonical().to_lowercase().contains(text)
                 });
                 let holds = view.snapshot.observations > 0 || query.deleted;
-                Ok(Some(view).filter(|_| told && holds))
+                Ok(Some(view).filter(|_| matches && holds))
             })
         })
     }
@@ -94,7 +94,7 @@ impl Engine {
             resolve::conversation(records, call, conversation)?;
             let found = records.index_keys(&call.project, &slots, SLOTS_SHOWN)?;
             let shown = found.iter().map(|key| {
-                let record = knowledge.known_entity(entity_of(key)?)?;
+                let record = knowledge.require_entity(entity_of(key)?)?;
                 view(&knowledge, &record, AsOf::default())
             });
             shown.collect()
@@ -115,7 +115,7 @@ impl Engine {
         };
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(id)?)?;
             let mut all = knowledge.observations(entity.id)?;
             let stands: BTreeSet<ObservationId> =
                 unretracted(&all).into_iter().map(|one| one.id).collect();
@@ -164,7 +164,7 @@ impl Engine {
         let (made, _) = self.mutate(call, "correct", request, payload, |mutation, request| {
             mutation.open_project_log()?;
             let knowledge = mutation.knowledge();
-            let entity = knowledge.standing_for(knowledge.known_entity(request.entity)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(request.entity)?)?;
             if entity.slot.is_some() {
                 return Err(Error::Unsupported(
                     "what was said is not corrected but edited: edit the turn".to_owned(),
@@ -194,8 +194,8 @@ impl Engine {
         self.mutate(call, "merge_entities", request, payload, |mutation, request| {
             mutation.open_project_log()?;
             let knowledge = mutation.knowledge();
-            let from = knowledge.known_entity(request.from)?;
-            let into = knowledge.standing_for(knowledge.known_entity(request.into)?)?;
+            let from = knowledge.require_entity(request.from)?;
+            let into = knowledge.canonical_entity(knowledge.require_entity(request.into)?)?;
             if from.merged.is_some() {
                 return Err(Error::invalid(format!("{} is merged already", from.id)));
             }
@@ -247,7 +247,7 @@ impl Engine {
         self.mutate(call, kind, id, payload, move |mutation, id| {
             mutation.open_project_log()?;
             let knowledge = mutation.knowledge();
-            let entity = knowledge.standing_for(knowledge.known_entity(*id)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(*id)?)?;
             refuse_structural(&entity)?;
             if entity.deleted_at.is_some() == deleted {
                 return Ok(());
@@ -286,7 +286,7 @@ pub(super) fn refuse_misfit(schema: &Schema, fields: &Object) -> Result<()> {
 fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId> {
     mutation.open_project_log()?;
     let knowledge = mutation.knowledge();
-    let entity = knowledge.standing_for(knowledge.known_entity(request.entity)?)?;
+    let entity = knowledge.canonical_entity(knowledge.require_entity(request.entity)?)?;
     refuse_structural(&entity)?;
     let here = knowledge.observations(entity.id)?;
     for id in &request.observations {
@@ -304,7 +304,7 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
     }
     let other = match request.into {
         Some(into) => {
-            let other = knowledge.standing_for(knowledge.known_entity(into)?)?;
+            let other = knowledge.canonical_entity(knowledge.require_entity(into)?)?;
             if other.entity_type != entity.entity_type || other.id == entity.id {
                 return Err(Error::invalid(format!(
                     "{into} is no other {}; leave it out to make a new one",
@@ -353,28 +353,25 @@ pub(super) fn view(
     record: &EntityRecord,
     as_of: AsOf,
 ) -> Result<EntityView> {
-    let mut known = match &record.slot {
+    let mut observations = match &record.slot {
         Some(_) => slot_observations(knowledge, record, as_of)?,
         None => knowledge.observations_at(record.id, as_of.stored)?,
     };
-    known.retain(|one| {
+    observations.retain(|one| {
         as_of.observed.is_none_or(|at| one.observed_at <= at)
             && as_of.stored.is_none_or(|at| one.stored_at <= at)
     });
     if record.slot.is_some() {
         // What a slot says is its last store, and nothing of an earlier one.
-        known = unretracted(&known).last().map(|last| (*last).clone()).into_iter().collect();
+        observations =
+            standing(&observations).last().map(|last| (*last).clone()).into_iter().collect();
     }
-    for one in &mut known {
+    for one in &mut observations {
         fill(knowledge, record, one)?;
     }
-    let schema = knowledge.schema(&record.entity_type, schema_version(&known))?;
-    let order = if record.slot.is_some() {
-        ObservationOrder::Sequence
-    } else {
-        ObservationOrder::ObservedTime
-    };
-    let snapshot = reduce(&schema, order, &known);
+    let schema = knowledge.schema(&record.entity_type, schema_version(&observations))?;
+    let order = if record.slot.is_some() { Order::Sequence } else { Order::ObservedTime };
+    let snapshot = reduce(&schema, order, &observations);
     let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
     let undeclared = undeclared.map(str::to_owned).collect();
     Ok(EntityView {
@@ -472,7 +469,7 @@ pub(super) fn fill(
     }
     if let Content::Kept(body) = &turn.content {
         let content = match body.text_only() {
-            Some(words) => words.into(),
+            Some(text_only) => text_only.into(),
             None => Json::Array(body.blocks()?),
         };
         fields.insert("content", content);
@@ -490,12 +487,12 @@ fn dated(
         return Ok(None);
     };
     let entity = knowledge.moved(*observation)?.map_or(observation.entity, |moved| moved.to);
-    let entity = knowledge.standing_for(knowledge.known_entity(entity)?)?;
+    let entity = knowledge.canonical_entity(knowledge.require_entity(entity)?)?;
     if entity.deleted_at.is_some() {
         return Ok(None);
     }
     let view = match seen.entry(entity.id) {
-        Entry::Occupied(known) => known.into_mut(),
+        Entry::Occupied(cached) => cached.into_mut(),
         Entry::Vacant(place) => {
             place.insert(within_bounds(view(knowledge, &entity, AsOf::default()))?)
         }

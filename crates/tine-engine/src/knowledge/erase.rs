@@ -21,14 +21,14 @@ use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
 use crate::Result;
 use crate::RunStatus;
 use crate::commits::commit_maintenance;
-use crate::log::change::{Change, OperationDetail};
+use crate::log::change::{LoggedChange, OperationDetail};
 use crate::log::history::detail;
 use crate::log::mutation::PROJECT_LOG;
-use crate::maintenance::census;
+use crate::maintenance::conversation_pages;
 
 /// What goes of what was learned.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct ErasurePlan {
     /// The turns that it was learned from.
     pub turns: BTreeSet<TurnId>,
     pub sources: BTreeSet<SourceId>,
@@ -37,18 +37,18 @@ pub(crate) struct Plan {
     pub answers: bool,
 }
 
-impl Plan {
+impl ErasurePlan {
     /// What was learned from turns, of all sources that their conversation's log tells of.
     pub(crate) fn of_turns(
         knowledge: &KnowledgeReader<'_>,
         turns: BTreeSet<TurnId>,
-        told: &BTreeSet<SourceId>,
-    ) -> Result<Plan> {
-        let mut plan = Plan { turns, ..Plan::default() };
+        logged_sources: &BTreeSet<SourceId>,
+    ) -> Result<ErasurePlan> {
+        let mut plan = ErasurePlan { turns, ..ErasurePlan::default() };
         for turn in &plan.turns {
             plan.observations.extend(knowledge.ids_about_turn(turn)?);
         }
-        let mut read = told.clone();
+        let mut read = logged_sources.clone();
         let mut sent = BTreeSet::new();
         for id in &plan.observations {
             let source = knowledge.observation(*id)?.and_then(|one| one.source);
@@ -291,7 +291,7 @@ impl Mentions {
     fn erase_in_logs(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
         let mut after = None;
         loop {
-            let page = census::page(&*records, project, after)?;
+            let page = conversation_pages::page(&*records, project, after)?;
             for conversation in &page.conversations {
                 self.erase_in_log(records, project, conversation.key)?;
             }
@@ -308,19 +308,19 @@ impl Mentions {
         project: &ProjectId,
         log: ConversationKey,
     ) -> Result<()> {
-        let mut telling = Vec::new();
+        let mut repeating = Vec::new();
         let mut notes = Vec::new();
         records.operations(log, 1, u64::MAX, &mut |operation| {
             let entry = r#""record":"entry""#;
             if matches!(&operation.detail, Detail::Kept(text) if text.contains(entry))
-                && let Ok(known) = detail(&operation)
-                && self.tells(&known, &mut notes)
+                && let Ok(entry) = detail(&operation)
+                && self.repeats(&entry, &mut notes)
             {
-                telling.push(operation.seq);
+                repeating.push(operation.seq);
             }
             Ok(true)
         })?;
-        for seq in telling {
+        for seq in repeating {
             records.purge_operation(log, seq)?;
         }
         for (edge, note) in notes {
@@ -333,26 +333,26 @@ impl Mentions {
     }
 
     /// Whether an entry of a log tells what must not be told; `notes` are what its run noted.
-    fn tells(&self, known: &OperationDetail, notes: &mut Vec<(Edge, Json)>) -> bool {
-        let runs = known.told::<InterpretationId>("interpretation_id");
+    fn repeats(&self, entry: &OperationDetail, notes: &mut Vec<(Edge, Json)>) -> bool {
+        let runs = entry.ids_in_fact::<InterpretationId>("interpretation_id");
         let by_run = runs.iter().any(|run| self.runs.contains(run));
-        let mut tells = false;
-        for change in &known.changes {
+        let mut repeats = false;
+        for change in &entry.changes {
             match change {
-                Change::Record { key: RecordKey::Entity(id), .. } => {
-                    tells |= self.nameless.contains(id);
+                LoggedChange::Record { key: RecordKey::Entity(id), .. } => {
+                    repeats |= self.nameless.contains(id);
                 }
-                Change::Record { key: RecordKey::Relationship(edge), before, after } => {
+                LoggedChange::Record { key: RecordKey::Relationship(edge), before, after } => {
                     if !before.iter().chain(after).any(is_noted) {
                         continue;
                     }
-                    tells |= by_run || self.at_ends(edge);
+                    repeats |= by_run || self.at_ends(edge);
                     notes.extend(after.clone().filter(|_| by_run).map(|it| (*edge, it)));
                 }
                 _ => {}
             }
         }
-        tells
+        repeats
     }
 }
 
@@ -363,12 +363,12 @@ fn is_noted(relationship: &Json) -> bool {
 }
 
 fn erase_note(records: &mut dyn Write, project: &ProjectId, edge: &Edge) -> Result<()> {
-    let Some(known) = records.get::<RelationshipRecord>(project, edge)? else {
+    let Some(record) = records.get::<RelationshipRecord>(project, edge)? else {
         return Ok(());
     };
-    if known.metadata.as_object().is_some_and(|noted| !noted.is_empty()) {
+    if record.metadata.as_object().is_some_and(|noted| !noted.is_empty()) {
         let metadata = Json::Object(Object::new());
-        records.put(project, &RelationshipRecord { metadata, ..known })?;
+        records.put(project, &RelationshipRecord { metadata, ..record })?;
     }
     Ok(())
 }

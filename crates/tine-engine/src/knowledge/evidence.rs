@@ -7,7 +7,7 @@
 use tine_core::json::{Json, object};
 use tine_core::{Digest, SourceId, TurnId};
 
-use super::sources::{self, Prepared, SourceReceipt};
+use super::sources::{self, PreparedSource, SourceReceipt};
 use crate::ops::append;
 use crate::tree::resolve;
 use crate::{Append, Appended, Call, Engine, Error, Result, TurnRef};
@@ -22,7 +22,7 @@ impl Engine {
     /// Appends messages and keeps the bytes that they were read from; the bytes are a source of
     /// the last turn. The turns are always made, also beside equal ones. A single message may be
     /// the turn of an id that was promised.
-    pub fn append_read_from(
+    pub fn append_with_source(
         &self,
         call: &Call,
         promised: Option<TurnId>,
@@ -37,8 +37,12 @@ impl Engine {
             return Err(Error::invalid("what turns were read from is not interpreted by itself"));
         }
         let prepared = self.prepared(&source)?;
-        let request =
-            Read { promised, append: Append { reuse: false, ..request }, source, prepared };
+        let request = AppendWithSource {
+            promised,
+            append: Append { reuse: false, ..request },
+            source,
+            prepared,
+        };
         let (receipt, replay) =
             self.mutate(call, "append", request, payload, |mutation, read| {
                 if let Some(id) = read.promised {
@@ -54,9 +58,9 @@ impl Engine {
     }
 
     /// Keeps bytes that belong to a turn which is there already.
-    pub fn keep_beside(&self, call: &Call, turn: TurnRef, source: NewSource) -> Result<SourceId> {
+    pub fn attach_source(&self, call: &Call, turn: TurnRef, source: NewSource) -> Result<SourceId> {
         let prepared = self.prepared(&source)?;
-        let payload = |(turn, source, prepared): &(TurnRef, NewSource, Prepared)| {
+        let payload = |(turn, source, prepared): &(TurnRef, NewSource, PreparedSource)| {
             object([
                 ("source", sources::payload(source, &prepared.digest)),
                 ("turn", turn.turn.as_str().into()),
@@ -64,8 +68,8 @@ impl Engine {
         };
         let request = (turn, source, prepared);
         let (receipt, _) =
-            self.mutate(call, "store_source", request, payload, |mutation, asked| {
-                let (turn, source, prepared) = asked;
+            self.mutate(call, "store_source", request, payload, |mutation, request| {
+                let (turn, source, prepared) = request;
                 let place = resolve::find(mutation.reader(), mutation.call, turn)?;
                 let loc = place.turn.ok_or(Error::Root("given bytes"))?;
                 mutation.open(place.conversation)?;
@@ -80,14 +84,14 @@ impl Engine {
     }
 }
 
-struct Read {
+struct AppendWithSource {
     promised: Option<TurnId>,
     append: Append,
     source: NewSource,
-    prepared: Prepared,
+    prepared: PreparedSource,
 }
 
-fn payload(read: &Read) -> Json {
+fn payload(read: &AppendWithSource) -> Json {
     let append = &read.append;
     object([
         ("conversation_id", append.conversation.as_str().into()),

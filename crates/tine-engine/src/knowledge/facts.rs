@@ -9,7 +9,7 @@ use tine_store::{Edge, EntityRecord, RunRecord, WriteFamilies};
 use super::entities::refuse_misfit;
 use super::relations::{self, edge_from};
 use super::runs::new_run;
-use super::sources::{self, Prepared};
+use super::sources::{self, PreparedSource};
 use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
@@ -26,7 +26,7 @@ impl Engine {
     /// Stores facts and the relationships between them, all or nothing.
     pub fn store_facts(&self, call: &Call, request: StoreFacts) -> Result<StoredFacts> {
         self.check_facts(&request)?;
-        let prepared = Prepared::from_bytes(as_sent(&request).to_canonical().into_bytes());
+        let prepared = PreparedSource::from_bytes(as_sent(&request).to_canonical().into_bytes());
         let (receipt, replay) =
             self.mutate(call, "store", request, as_sent, move |mutation, request| {
                 store(mutation, request, &prepared)
@@ -180,11 +180,11 @@ impl Receipt for StoreReceipt {
 pub(super) fn store(
     mutation: &mut Mutation<'_>,
     request: &StoreFacts,
-    prepared: &Prepared,
+    prepared: &PreparedSource,
 ) -> Result<StoreReceipt> {
     mutation.open_project_log()?;
     let source = match request.source {
-        Some(source) => mutation.knowledge().known_source(source)?,
+        Some(source) => mutation.knowledge().require_source(source)?,
         None => sources::keep(mutation, prepared, FACTS_MIME, None, None)?.0,
     };
     // The run's id comes first, since observations name it; it is written when they are made.
@@ -239,7 +239,7 @@ fn store_fact(
     let entity = entity_of(mutation, fact, &schema)?;
     let knowledge = mutation.knowledge();
     let created = entity.merged.is_none() && knowledge.last_seq(entity.id)? == 0;
-    let stands = knowledge.standing_for(entity.clone())?;
+    let stands = knowledge.canonical_entity(entity.clone())?;
     if stands.deleted_at.is_some() {
         receipt
             .warnings
@@ -272,14 +272,14 @@ fn entity_of(
     schema: &tine_core::facts::Schema,
 ) -> Result<EntityRecord> {
     if let Some(id) = fact.entity {
-        let known = mutation.knowledge().known_entity(id)?;
-        if known.entity_type != fact.entity_type {
+        let existing = mutation.knowledge().require_entity(id)?;
+        if existing.entity_type != fact.entity_type {
             return Err(Error::invalid(format!(
                 "{id} is a {}, not a {}; nothing was stored",
-                known.entity_type, fact.entity_type
+                existing.entity_type, fact.entity_type
             )));
         }
-        return Ok(known);
+        return Ok(existing);
     }
     let key = identity::key(schema, &fact.fields);
     let id = match &key {

@@ -35,5 +35,5 @@ mod work;
 pub use runs::{Interpreters, RULES};
 
 pub(crate) use entities::name;
-pub(crate) use reader::{KnowledgeReader, merges_in_a_circle, sealed};
+pub(crate) use reader::{KnowledgeReader, has_merge_cycle, sealed};
 pub(crate) use relations::references_to;

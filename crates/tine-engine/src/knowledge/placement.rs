@@ -18,7 +18,7 @@ use tine_store::{Branch, IndexKey, IndexQuery, Turn, TurnLoc, TurnOrigin};
 use super::reader::entity_of;
 use crate::StoreTurn;
 use crate::log::mutation::Mutation;
-use crate::ops::append::{equal_child, growing, make_chain, says_the_same};
+use crate::ops::append::{equal_child, make_chain, same_message, target_branch};
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::{Error, Outcome, Result, TurnRef};
@@ -30,16 +30,16 @@ pub(super) const VERSIONS_TRIED: usize = 1_000;
 const PARTS_READ: usize = 4;
 
 /// The current line: where it ends, and the branch that follows.
-pub(super) struct Line {
+pub(super) struct BranchLine {
     tip: Option<TurnLoc>,
     branch: Option<Branch>,
     name: Name,
 }
 
-impl Line {
+impl BranchLine {
     /// A branch that is not there yet begins where `main` ends.
-    pub(super) fn find(mutation: &Mutation<'_>, wanted: Option<&str>) -> Result<Line> {
-        let (branch, name) = growing(mutation, wanted)?;
+    pub(super) fn find(mutation: &Mutation<'_>, wanted: Option<&str>) -> Result<BranchLine> {
+        let (branch, name) = target_branch(mutation, wanted)?;
         let tip = match &branch {
             Some(branch) => branch.tip,
             None => {
@@ -47,11 +47,11 @@ impl Line {
                 main.and_then(|main| main.tip)
             }
         };
-        Ok(Line { tip, branch, name })
+        Ok(BranchLine { tip, branch, name })
     }
 
     fn holds(&self, tree: &Tree<'_>, turn: Option<TurnLoc>) -> Result<bool> {
-        tree.on_line(turn, self.tip)
+        tree.on_shown_path(turn, self.tip)
     }
 
     /// Whether a version is shown on the line, as one or as its halves.
@@ -95,13 +95,13 @@ impl Line {
 fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
     let query = IndexQuery::slots_of_turn(&mutation.conversation().id, turn_id);
     let found = mutation.reader().index_keys(&mutation.call.project, &query, VERSIONS_TRIED)?;
-    found.iter().map(|key| known_slot(mutation, key)).collect()
+    found.iter().map(|key| slot_of_key(mutation, key)).collect()
 }
 
-fn known_slot(mutation: &Mutation<'_>, key: &IndexKey) -> Result<Slot> {
+fn slot_of_key(mutation: &Mutation<'_>, key: &IndexKey) -> Result<Slot> {
     let entity = entity_of(key)?;
-    let known = mutation.knowledge().entity(entity)?.and_then(|known| known.slot);
-    Ok(tine_store::required(known, || format!("entity {entity}"))?.1)
+    let record = mutation.knowledge().entity(entity)?.and_then(|record| record.slot);
+    Ok(tine_store::required(record, || format!("entity {entity}"))?.1)
 }
 
 /// The turns that are versions of a slot, shown or not, newest first.
@@ -131,7 +131,7 @@ fn own_turn(mutation: &Mutation<'_>, id: &TurnId) -> Result<Option<Turn>> {
 
 /// Whether all of a version is shown, and says just this.
 fn says(tree: &Tree<'_>, version: &Turn, message: &Message) -> Result<bool> {
-    Ok(says_the_same(version, message) && tree.is_whole(version.loc)?)
+    Ok(same_message(version, message) && tree.is_whole(version.loc)?)
 }
 
 /// Which slot a message belongs to, and its versions. Only an assistant has several parts under
@@ -139,7 +139,7 @@ fn says(tree: &Tree<'_>, version: &Turn, message: &Message) -> Result<bool> {
 pub(super) fn slot(
     mutation: &Mutation<'_>,
     request: &StoreTurn,
-    line: &Line,
+    line: &BranchLine,
 ) -> Result<(Slot, Vec<Turn>)> {
     let message = &request.message;
     if let Some(given) = &request.turn_id
@@ -207,7 +207,7 @@ fn answer(
     mutation: &Mutation<'_>,
     first: Slot,
     message: &Message,
-    line: &Line,
+    line: &BranchLine,
 ) -> Result<(Slot, Vec<Turn>)> {
     let tree = mutation.tree();
     let last = last_answer(mutation, &tree, &first.turn_id, line)?;
@@ -261,14 +261,14 @@ fn last_answer(
     mutation: &Mutation<'_>,
     tree: &Tree<'_>,
     turn_id: &str,
-    line: &Line,
+    line: &BranchLine,
 ) -> Result<Option<(Slot, Vec<Turn>, u32)>> {
     let query = IndexQuery::answers_of_turn(&mutation.conversation().id, turn_id);
     let mut query = query.backwards();
     loop {
         let found = mutation.reader().index_keys(&mutation.call.project, &query, PARTS_READ)?;
         for key in &found {
-            let slot = known_slot(mutation, key)?;
+            let slot = slot_of_key(mutation, key)?;
             let versions = versions(mutation, &slot)?;
             for version in &versions {
                 if line.holds_version(tree, version)? {
@@ -289,7 +289,7 @@ fn parent_of(tree: &Tree<'_>, version: &Turn) -> Result<Option<TurnLoc>> {
     tree.shown_parent(tree.first_half(version.loc)?)
 }
 
-pub(super) struct Placed {
+pub(super) struct PlacedTurn {
     /// What is shown: the version, or its last half.
     pub turn: Turn,
     /// The slot's version.
@@ -299,10 +299,10 @@ pub(super) struct Placed {
     pub superseded: Option<TurnId>,
 }
 
-impl Placed {
+impl PlacedTurn {
     /// A version that is there already. A branch whose line holds it stays where it is.
-    fn again(tree: &Tree<'_>, line: &Line, version: Turn) -> Result<Placed> {
-        Ok(Placed {
+    fn again(tree: &Tree<'_>, line: &BranchLine, version: Turn) -> Result<PlacedTurn> {
+        Ok(PlacedTurn {
             turn: tree.turn(tree.last_half(version.loc)?)?,
             tip_stays: line.holds_version(tree, &version)?,
             version,
@@ -315,10 +315,10 @@ impl Placed {
 pub(super) fn place(
     mutation: &mut Mutation<'_>,
     request: &StoreTurn,
-    line: &Line,
+    line: &BranchLine,
     slot: &Slot,
     versions: &[Turn],
-) -> Result<Placed> {
+) -> Result<PlacedTurn> {
     let message = &request.message;
     let parent = match (&request.parent, &request.parent_message, request.history.is_empty()) {
         (Some(parent), ..) => Some(explicit_parent(mutation, parent)?),
@@ -356,10 +356,10 @@ pub(super) fn place(
         (None, Some(beside)) => parent_of(&tree, beside)?,
         (None, None) => line.tip,
     };
-    let again = again.map(|version| Placed::again(&tree, line, version.clone())).transpose()?;
+    let again = again.map(|version| PlacedTurn::again(&tree, line, version.clone())).transpose()?;
     let replaced = beside.map(|version| (version.id, version.operation));
-    let noticed = tree.noticed();
-    mutation.depends_on_all(noticed);
+    let dependencies = tree.dependencies();
+    mutation.depends_on_all(dependencies);
     if let Some(again) = again {
         mutation.depends_on(again.version.operation);
         return Ok(again);
@@ -370,7 +370,7 @@ pub(super) fn place(
         |_| TurnOrigin { edited_from: replaced, slot: Some(slot.clone()), ..TurnOrigin::default() };
     let made = make_chain(mutation, parent, std::slice::from_ref(message), origin)?.turns.pop();
     let turn = made.expect("a chain of one message has one turn");
-    Ok(Placed {
+    Ok(PlacedTurn {
         version: turn.clone(),
         turn,
         outcome: Outcome::Created,
@@ -389,29 +389,29 @@ fn explicit_parent(mutation: &Mutation<'_>, parent: &Reference) -> Result<Option
 /// messages under one turn id, the one that was said last; nothing follows itself.
 fn parent_message(
     mutation: &Mutation<'_>,
-    line: &Line,
+    line: &BranchLine,
     own: &Slot,
     given: &str,
 ) -> Result<Option<TurnLoc>> {
     let tree = mutation.tree();
     let mut newest: Option<Turn> = None;
-    let mut on_line: Option<Turn> = None;
+    let mut on_shown_path: Option<Turn> = None;
     for slot in slots_of(mutation, given)? {
         for version in versions(mutation, &slot)?.into_iter().filter(|_| slot != *own) {
             if !tree.is_shown(version.loc)? {
                 continue;
             }
             if line.holds_version(&tree, &version)?
-                && on_line.as_ref().is_none_or(|other| other.depth < version.depth)
+                && on_shown_path.as_ref().is_none_or(|other| other.depth < version.depth)
             {
-                on_line = Some(version.clone());
+                on_shown_path = Some(version.clone());
             }
             if newest.as_ref().is_none_or(|other| other.id < version.id) {
                 newest = Some(version);
             }
         }
     }
-    if let Some(turn) = on_line.or(newest) {
+    if let Some(turn) = on_shown_path.or(newest) {
         return tree.nearest_live(tree.last_half(turn.loc)?);
     }
     let reference = Reference::parse(given)?;
@@ -423,15 +423,15 @@ fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Opt
     let tree = mutation.tree();
     let mut end = None;
     let mut rest = request.history.as_slice();
-    while let Some((message, behind)) = rest.split_first() {
+    while let Some((message, remaining)) = rest.split_first() {
         let Some(found) = equal_child(&tree, end, message)? else {
             break;
         };
         end = Some(found.loc);
-        rest = behind;
+        rest = remaining;
     }
-    let noticed = tree.noticed();
-    mutation.depends_on_all(noticed);
-    let made = make_chain(mutation, end, rest, |_| TurnOrigin::default())?;
+    let dependencies = tree.dependencies();
+    mutation.depends_on_all(dependencies);
+    let made = make_chain(mutation, end, rest, |_| Origin::default())?;
     Ok(made.turns.last().map(|turn| turn.loc).or(end))
 }

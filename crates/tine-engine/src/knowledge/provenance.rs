@@ -24,7 +24,7 @@ impl Engine {
     ) -> Result<Vec<ObservationView>> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let mut texts = Texts::new(self.limits());
+            let mut texts = SourceTexts::new(self.limits());
             let mut found = Vec::new();
             for id in ids {
                 if let Some(one) = knowledge.observation(*id)? {
@@ -44,19 +44,19 @@ impl Engine {
     ) -> Result<Vec<FieldProvenance>> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(id)?)?;
             let view = view(&knowledge, &entity, AsOf::default())?;
             if let Some(field) = field
                 && view.snapshot.fields.get(field).is_none()
             {
-                let held: Vec<&str> = view.snapshot.fields.keys().collect();
+                let present: Vec<&str> = view.snapshot.fields.keys().collect();
                 return Err(Error::NotFound {
                     what: "field",
-                    name: format!("{field}` of {id}, which has `{}", held.join("`, `")),
+                    name: format!("{field}` of {id}, which has `{}", present.join("`, `")),
                     advice: "",
                 });
             }
-            let mut texts = Texts::new(self.limits());
+            let mut texts = SourceTexts::new(self.limits());
             let mut found = Vec::new();
             for (name, value) in view.snapshot.fields.iter() {
                 if field.is_some_and(|field| field != name) {
@@ -79,14 +79,14 @@ impl Engine {
 }
 
 /// The texts of sources that were read for one answer: those that spans in them count.
-struct Texts<'l> {
+struct SourceTexts<'l> {
     limits: &'l Limits,
     read: BTreeMap<SourceId, Option<String>>,
 }
 
-impl<'l> Texts<'l> {
+impl<'l> SourceTexts<'l> {
     fn new(limits: &'l Limits) -> Self {
-        Texts { limits, read: BTreeMap::new() }
+        SourceTexts { limits, read: BTreeMap::new() }
     }
 
     fn of(&mut self, knowledge: &KnowledgeReader<'_>, id: SourceId) -> Result<Option<&str>> {
@@ -107,7 +107,7 @@ impl<'l> Texts<'l> {
 
 fn evidence_view(
     knowledge: &KnowledgeReader<'_>,
-    texts: &mut Texts<'_>,
+    texts: &mut SourceTexts<'_>,
     one: Observation,
 ) -> Result<ObservationView> {
     let quote = match (&one.span, one.source) {
@@ -126,7 +126,7 @@ fn evidence_view(
 fn evidence(
     knowledge: &KnowledgeReader<'_>,
     entity: &EntityRecord,
-    texts: &mut Texts<'_>,
+    texts: &mut SourceTexts<'_>,
     id: ObservationId,
 ) -> Result<Evidence> {
     let mut one = required(knowledge.observation(id)?, || format!("observation {id}"))?;

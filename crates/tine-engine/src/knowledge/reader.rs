@@ -15,7 +15,7 @@ use tine_store::{
     SchemaRecord, SourceRecord, WriteFamilies, required,
 };
 
-use crate::log::change::Change;
+use crate::log::change::LoggedChange;
 use crate::log::mutation::Mutation;
 use crate::{Error, Result};
 
@@ -66,7 +66,7 @@ impl<'r> KnowledgeReader<'r> {
     }
 
     /// Returns an entity that a caller names.
-    pub(crate) fn known_entity(&self, id: EntityId) -> Result<EntityRecord> {
+    pub(crate) fn require_entity(&self, id: EntityId) -> Result<EntityRecord> {
         self.entity(id)?.ok_or_else(|| Error::NotFound {
             what: "entity",
             name: id.to_string(),
@@ -75,12 +75,12 @@ impl<'r> KnowledgeReader<'r> {
     }
 
     /// The entity that stands for this one: itself, unless it was merged.
-    pub(crate) fn standing_for(&self, entity: EntityRecord) -> Result<EntityRecord> {
-        self.stood_for(entity, None)
+    pub(crate) fn canonical_entity(&self, entity: EntityRecord) -> Result<EntityRecord> {
+        self.canonical_entity_at(entity, None)
     }
 
     /// The entity that stood for this one at a time.
-    pub(crate) fn stood_for(
+    pub(crate) fn canonical_entity_at(
         &self,
         mut entity: EntityRecord,
         at: Option<Timestamp>,
@@ -99,12 +99,12 @@ impl<'r> KnowledgeReader<'r> {
 
     /// All entities that are the same as this one, the one that stands for them first.
     pub(crate) fn merged_with(&self, entity: EntityRecord) -> Result<Vec<EntityRecord>> {
-        let mut same = vec![self.standing_for(entity)?];
+        let mut same = vec![self.canonical_entity(entity)?];
         let mut at = 0;
         while let Some(entity) = same.get(at) {
             for key in self.indexed(&IndexQuery::merged_into(entity.id))? {
                 let merged = self.entity(entity_of(&key)?)?;
-                same.extend(merged.filter(|it| same.iter().all(|known| known.id != it.id)));
+                same.extend(merged.filter(|it| same.iter().all(|listed| listed.id != it.id)));
             }
             at += 1;
         }
@@ -115,7 +115,7 @@ impl<'r> KnowledgeReader<'r> {
         self.get(&id)
     }
 
-    pub(crate) fn known_source(&self, id: SourceId) -> Result<SourceRecord> {
+    pub(crate) fn require_source(&self, id: SourceId) -> Result<SourceRecord> {
         self.source(id)?.ok_or_else(|| Error::NotFound {
             what: "source",
             name: id.to_string(),
@@ -127,7 +127,7 @@ impl<'r> KnowledgeReader<'r> {
         self.get(&id)
     }
 
-    pub(crate) fn known_run(&self, id: InterpretationId) -> Result<RunRecord> {
+    pub(crate) fn require_run(&self, id: InterpretationId) -> Result<RunRecord> {
         self.run(id)?.ok_or_else(|| Error::NotFound {
             what: "interpretation",
             name: id.to_string(),
@@ -250,7 +250,7 @@ impl<'r> KnowledgeReader<'r> {
     }
 
     /// Whether nobody has taken an observation back.
-    pub(crate) fn stands(&self, one: &Observation) -> Result<bool> {
+    pub(crate) fn is_in_effect(&self, one: &Observation) -> Result<bool> {
         let with = self.with_retractions(one.id)?;
         Ok(unretracted(&with).iter().any(|standing| standing.id == one.id))
     }
@@ -313,7 +313,7 @@ fn was_moved(moved: &ObservationMove, at: Option<Timestamp>) -> bool {
 }
 
 /// Returns whether an entity, written like this, would be merged into one that is merged into it.
-pub(crate) fn merges_in_a_circle(
+pub(crate) fn has_merge_cycle(
     knowledge: &KnowledgeReader<'_>,
     wanted: &EntityRecord,
 ) -> Result<bool> {
@@ -375,7 +375,7 @@ impl Mutation<'_> {
         let record = Record::of(&ObservationRecord::Made(draft));
         let digest = Digest::of(record.text().as_bytes());
         self.records.insert_record(&self.call.project, &record)?;
-        self.changed(Change::Observed { id, digest });
+        self.changed(LoggedChange::Observed { id, digest });
         Ok(id)
     }
 
@@ -425,14 +425,14 @@ impl Mutation<'_> {
             (Some(_), Some(after)) => self.records.put_record(project, after)?,
             (_, None) => self.records.delete_record(project, &key)?,
         }
-        self.changed(Change::Record { key, before: old, after: new });
+        self.changed(LoggedChange::Record { key, before: old, after: new });
         Ok(())
     }
 
     /// Makes an entity unless it is there.
     pub(crate) fn ensure_entity(&mut self, entity: EntityRecord) -> Result<EntityRecord> {
-        if let Some(known) = self.knowledge().entity(entity.id)? {
-            return Ok(known);
+        if let Some(existing) = self.knowledge().entity(entity.id)? {
+            return Ok(existing);
         }
         self.records.insert(&self.call.project, &entity)?;
         Ok(entity)
@@ -441,8 +441,8 @@ impl Mutation<'_> {
     /// Relates two things unless they are; answers whether this is new. What Tine makes along
     /// with a turn follows from the turn and is not noted.
     pub(crate) fn relate(&mut self, edge: &Edge, metadata: Json, structural: bool) -> Result<bool> {
-        if let Some(known) = self.knowledge().relationship(edge)? {
-            if let Some((log, operation)) = known.made
+        if let Some(existing) = self.knowledge().relationship(edge)? {
+            if let Some((log, operation)) = existing.made
                 && log == self.conversation().id
             {
                 self.depends_on(operation);

@@ -14,10 +14,10 @@ use tine_store::{
 use super::pages::{PagedQuery, page, resume};
 use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
 use crate::Referrer;
-use crate::log::change::{Change, text};
+use crate::log::change::{LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
-use crate::tree::shown::{Piece, State, Tree};
+use crate::tree::shown::{SegmentRun, Tree, TurnState};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result, TurnRef};
 use crate::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
 
@@ -44,13 +44,13 @@ impl Engine {
         self.mutate(call, "delete_relationship", request, as_sent, |mutation, request| {
             mutation.open_project_log()?;
             let edge = edge_from(mutation, request, &[])?;
-            let known = mutation.knowledge().relationship(&edge)?;
-            let known = known.ok_or_else(|| Error::NotFound {
+            let existing = mutation.knowledge().relationship(&edge)?;
+            let existing = existing.ok_or_else(|| Error::NotFound {
                 what: "relationship",
                 name: format!("{} {} {}", edge.source, edge.relation, edge.target),
                 advice: "",
             })?;
-            if known.structural {
+            if existing.structural {
                 return Err(Error::Unsupported(
                     "this relationship follows from a turn and stays as long as it".to_owned(),
                 ));
@@ -133,40 +133,40 @@ const TO: &str = "in";
 
 /// The relationships at one side of one end; all of them without an end.
 #[derive(Clone)]
-enum Section {
+enum RelationshipSection {
     From(RecordQuery),
     To(IndexQuery),
 }
 
-impl Section {
+impl RelationshipSection {
     fn side(&self) -> &'static str {
         match self {
-            Section::From(_) => FROM,
-            Section::To(_) => TO,
+            RelationshipSection::From(_) => FROM,
+            RelationshipSection::To(_) => TO,
         }
     }
 
     fn start(&self) -> Vec<u8> {
         match self {
-            Section::From(query) => query.range.from.clone(),
-            Section::To(query) => query.range.from.clone(),
+            RelationshipSection::From(query) => query.range.from.clone(),
+            RelationshipSection::To(query) => query.range.from.clone(),
         }
     }
 }
 
-impl PagedQuery for Section {
+impl PagedQuery for RelationshipSection {
     type Item = (Vec<u8>, Edge);
 
     fn read(&self, knowledge: &KnowledgeReader<'_>, limit: usize) -> Result<Vec<Self::Item>> {
         match self {
-            Section::From(query) => {
+            RelationshipSection::From(query) => {
                 let item = |record: &Record| {
                     let edge = edge_of(Some(record.key()), || record.key().to_string())?;
                     Ok((record.key().to_bytes(), edge))
                 };
                 query.read(knowledge, limit)?.iter().map(item).collect()
             }
-            Section::To(query) => {
+            RelationshipSection::To(query) => {
                 let item = |key: &IndexKey| {
                     let edge = edge_of(key.owner().as_ref(), || key.to_string())?;
                     Ok((key.to_bytes(), edge))
@@ -182,25 +182,28 @@ impl PagedQuery for Section {
 
     fn contains(&self, position: &[u8]) -> bool {
         match self {
-            Section::From(query) => query.contains(position),
-            Section::To(query) => query.contains(position),
+            RelationshipSection::From(query) => query.contains(position),
+            RelationshipSection::To(query) => query.contains(position),
         }
     }
 
     fn after(self, position: &[u8]) -> Self {
         match self {
-            Section::From(query) => Section::From(query.after_bytes(position)),
-            Section::To(query) => Section::To(query.after_bytes(position)),
+            RelationshipSection::From(query) => {
+                RelationshipSection::From(query.after_bytes(position))
+            }
+            RelationshipSection::To(query) => RelationshipSection::To(query.after_bytes(position)),
         }
     }
 }
 
-fn sections(ends: &[Endpoint], direction: Direction) -> Vec<Section> {
+fn sections(ends: &[Endpoint], direction: Direction) -> Vec<RelationshipSection> {
     if ends.is_empty() {
-        return vec![Section::From(RecordQuery::all(Family::Relationship))];
+        return vec![RelationshipSection::From(RecordQuery::all(Family::Relationship))];
     }
-    let from = ends.iter().map(|end| Section::From(RecordQuery::relationships_from(end)));
-    let to = ends.iter().map(|end| Section::To(IndexQuery::relationships_to(end)));
+    let from =
+        ends.iter().map(|end| RelationshipSection::From(RecordQuery::relationships_from(end)));
+    let to = ends.iter().map(|end| RelationshipSection::To(IndexQuery::relationships_to(end)));
     match direction {
         Direction::Outgoing => from.collect(),
         Direction::Incoming => to.collect(),
@@ -209,11 +212,11 @@ fn sections(ends: &[Endpoint], direction: Direction) -> Vec<Section> {
 }
 
 /// Returns the section that a cursor lies in, and the rest of the cursor.
-fn begin_at<'c>(sections: &[Section], cursor: &'c str) -> Result<(usize, &'c str)> {
+fn begin_at<'c>(sections: &[RelationshipSection], cursor: &'c str) -> Result<(usize, &'c str)> {
     let bad = || crate::ops::conversation::bad_cursor(cursor);
     let (side, rest) = cursor.split_once('-').ok_or_else(bad)?;
     let key = from_hex(rest).ok_or_else(bad)?;
-    let here = |section: &Section| section.side() == side && section.contains(&key);
+    let here = |section: &RelationshipSection| section.side() == side && section.contains(&key);
     let at = sections.iter().position(here).ok_or_else(bad)?;
     Ok((at, rest))
 }
@@ -223,19 +226,19 @@ fn begin_at<'c>(sections: &[Section], cursor: &'c str) -> Result<(usize, &'c str
 fn shown(
     knowledge: &KnowledgeReader<'_>,
     edge: &Edge,
-    asked: &[Endpoint],
+    requested: &[Endpoint],
 ) -> Result<Option<RelationshipView>> {
     for end in [edge.source, edge.target] {
         let there = match end {
             Endpoint::Turn(turn) => match knowledge.records.find_turn(knowledge.project, &turn)? {
                 Some((key, loc)) => matches!(
                     Tree::new(knowledge.records, key).state(loc)?,
-                    State::Live | State::Split(_)
+                    TurnState::Live | TurnState::Split(_)
                 ),
                 None => false,
             },
-            Endpoint::Entity(id) if !asked.contains(&end) => match knowledge.entity(id)? {
-                Some(entity) => knowledge.standing_for(entity)?.deleted_at.is_none(),
+            Endpoint::Entity(id) if !requested.contains(&end) => match knowledge.entity(id)? {
+                Some(entity) => knowledge.canonical_entity(entity)?.deleted_at.is_none(),
                 None => true,
             },
             Endpoint::Entity(_) | Endpoint::Source(_) => true,
@@ -317,8 +320,8 @@ fn endpoint(
     made: &[EntityId],
 ) -> Result<Endpoint> {
     Ok(match end {
-        End::Entity(id) => Endpoint::Entity(knowledge.known_entity(*id)?.id),
-        End::Source(id) => Endpoint::Source(knowledge.known_source(*id)?.id),
+        End::Entity(id) => Endpoint::Entity(knowledge.require_entity(*id)?.id),
+        End::Source(id) => Endpoint::Source(knowledge.require_source(*id)?.id),
         End::Turn(reference) => {
             let wanted = TurnRef { conversation: None, turn: reference.clone() };
             let loc = resolve::place(knowledge.records, call, &wanted)?.require_turn()?;
@@ -388,8 +391,8 @@ const LISTED: usize = 100;
 /// What `own` changes made does not count: it goes with them.
 pub(crate) fn references_to(
     mutation: &Mutation<'_>,
-    runs: &[Piece],
-    own: &[Change],
+    runs: &[SegmentRun],
+    own: &[LoggedChange],
 ) -> Result<Vec<Referrer>> {
     let knowledge = mutation.knowledge();
     if !knowledge.points_at_turns()? {
@@ -399,10 +402,10 @@ pub(crate) fn references_to(
     let mut related = BTreeSet::new();
     for change in own {
         match change {
-            Change::Observed { id, .. } => {
+            LoggedChange::Observed { id, .. } => {
                 observed.insert(*id);
             }
-            Change::Record { key: RecordKey::Relationship(edge), .. } => {
+            LoggedChange::Record { key: RecordKey::Relationship(edge), .. } => {
                 related.insert(edge.to_bytes());
             }
             _ => {}
@@ -420,7 +423,7 @@ pub(crate) fn references_to(
         for one in knowledge.about_turn(&turn)? {
             if one.origin != ObservationOrigin::Turn
                 && !observed.contains(&one.id)
-                && knowledge.stands(&one)?
+                && knowledge.is_in_effect(&one)?
             {
                 let name = format!("{} of {} {}", one.id, one.entity_type, one.id.entity);
                 references.push(Referrer { what: "observation".to_owned(), name });
@@ -435,7 +438,7 @@ pub(crate) fn references_to(
 }
 
 /// The turns of these runs, and the wholes of which they are halves.
-fn with_wholes(tree: &Tree<'_>, runs: &[Piece]) -> Result<BTreeSet<TurnId>> {
+fn with_wholes(tree: &Tree<'_>, runs: &[SegmentRun]) -> Result<BTreeSet<TurnId>> {
     let mut found = BTreeSet::new();
     for run in runs {
         for index in run.from..=run.to {
@@ -455,7 +458,7 @@ impl KnowledgeReader<'_> {
         let Endpoint::Entity(id) = end else {
             return Ok(vec![end]);
         };
-        let same = self.merged_with(self.known_entity(id)?)?;
+        let same = self.merged_with(self.require_entity(id)?)?;
         Ok(same.into_iter().map(|entity| Endpoint::Entity(entity.id)).collect())
     }
 

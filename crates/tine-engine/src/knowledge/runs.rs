@@ -61,10 +61,10 @@ impl Interpreters {
     pub(crate) fn get(&self, name: Option<&str>) -> Result<&Arc<dyn Interpreter>> {
         let name = name.unwrap_or(&self.default);
         self.by_name.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+            let available: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             Error::invalid(format!(
                 "there is no interpreter `{name}` here; there are: {}",
-                known.join(", ")
+                available.join(", ")
             ))
         })
     }
@@ -147,16 +147,16 @@ pub(crate) fn queue(
 }
 
 /// The runs that a call queued.
-struct Queued(Vec<InterpretationId>);
+struct QueuedRuns(Vec<InterpretationId>);
 
-impl Receipt for Queued {
+impl Receipt for QueuedRuns {
     fn to_json(&self) -> Json {
         texts(&self.0)
     }
 
     fn from_json(json: &Json) -> Option<Self> {
         let ids = json.as_array()?.iter().map(|id| id.as_str()?.parse().ok());
-        Some(Queued(ids.collect::<Option<_>>()?))
+        Some(QueuedRuns(ids.collect::<Option<_>>()?))
     }
 }
 
@@ -164,7 +164,7 @@ impl Engine {
     /// One run, with everything that was kept of it.
     pub fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
         self.read(|records| {
-            Ok(run_view(KnowledgeReader::new(records, &call.project).known_run(id)?))
+            Ok(run_view(KnowledgeReader::new(records, &call.project).require_run(id)?))
         })
     }
 
@@ -200,13 +200,13 @@ impl Engine {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
             if let Some(source) = query.source {
-                knowledge.known_source(source)?;
+                knowledge.require_source(source)?;
             }
             page(&knowledge, listed.clone(), limit, |item| {
                 let Some(RecordKey::Run(id)) = key_of(item) else {
                     return Ok(None);
                 };
-                let run = knowledge.known_run(id)?;
+                let run = knowledge.require_run(id)?;
                 let listed = !query.open || run.status.is_open();
                 Ok(listed.then(|| without_bytes(run_view(run))))
             })
@@ -216,14 +216,14 @@ impl Engine {
     /// What waits and what works, and who could be asked.
     pub fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
         let interpreters = self.interpreters();
-        let told = interpreters.by_name.iter().map(|(name, it)| {
+        let descriptions = interpreters.by_name.iter().map(|(name, it)| {
             let about = it.about();
             let kind = kind_name(about.kind);
             let model = about.model.map_or(String::new(), |model| format!(", {model}"));
             (name.clone(), format!("{kind} {}{model}", about.version))
         });
         let mut status = QueueStatus {
-            interpreters: told.collect(),
+            interpreters: descriptions.collect(),
             default: interpreters.default.clone(),
             ..QueueStatus::default()
         };
@@ -277,22 +277,27 @@ impl Engine {
                 ("sources", texts(sources)),
             ])
         };
-        let asked = (request, sources);
-        let (queued, _) =
-            self.mutate(call, "reinterpret", asked, payload, |mutation, (request, sources)| {
+        let selection = (request, sources);
+        let (queued, _) = self.mutate(
+            call,
+            "reinterpret",
+            selection,
+            payload,
+            |mutation, (request, sources)| {
                 mutation.open_project_log()?;
                 let mut queued = Vec::new();
                 for source in sources {
-                    let known = mutation.knowledge().known_source(*source)?;
-                    if known.purged {
+                    let record = mutation.knowledge().require_source(*source)?;
+                    if record.purged {
                         let why = format!("the bytes of {source} were purged");
                         return Err(Error::Unsupported(why));
                     }
-                    let asked = request.interpreter.as_deref();
-                    queued.push(queue(mutation, *source, asked, None)?);
+                    let interpreter = request.interpreter.as_deref();
+                    queued.push(queue(mutation, *source, interpreter, None)?);
                 }
-                Ok(Queued(queued))
-            })?;
+                Ok(QueuedRuns(queued))
+            },
+        )?;
         let mut views = Vec::new();
         for run in queued.0 {
             if wait {
@@ -335,7 +340,7 @@ impl Engine {
             let Some(IndexKey::RunOfSource { run, .. }) = last else {
                 return Ok(false);
             };
-            let run = KnowledgeReader::new(records, &call.project).known_run(run)?;
+            let run = KnowledgeReader::new(records, &call.project).require_run(run)?;
             Ok(run.status == RunStatus::Failed)
         })
     }
@@ -350,15 +355,15 @@ impl Engine {
         let (queued, _) =
             self.mutate(call, "retry_interpretation", id, payload, |mutation, id| {
                 mutation.open_project_log()?;
-                let failed = mutation.knowledge().known_run(*id)?;
+                let failed = mutation.knowledge().require_run(*id)?;
                 if failed.status != RunStatus::Failed {
                     return Err(Error::invalid(format!(
                         "{id} is {}; only a failed run is tried again, others are reinterpreted",
                         failed.status.as_str()
                     )));
                 }
-                let asked = Some(failed.interpreter.as_str());
-                Ok(Queued(vec![queue(mutation, failed.source, asked, Some(*id))?]))
+                let interpreter = Some(failed.interpreter.as_str());
+                Ok(QueuedRuns(vec![queue(mutation, failed.source, interpreter, Some(*id))?]))
             })?;
         let run = queued.0.first().copied();
         self.interpretation(call, required(run, || format!("retry of {id}"))?)

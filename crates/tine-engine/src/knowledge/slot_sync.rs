@@ -10,7 +10,7 @@ use tine_store::TurnLoc;
 use super::reader::OBSERVATIONS_READ;
 use crate::Result;
 use crate::log::mutation::Mutation;
-use crate::tree::shown::Piece;
+use crate::tree::shown::SegmentRun;
 
 /// Why a version was retracted.
 const HIDDEN: &str = "its turn is not shown";
@@ -19,15 +19,15 @@ const UNDONE: &str = "its store is undone";
 const BACK: &str = "it is back";
 
 /// After turns were hidden or shown: every slot whose version is among them.
-pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[Piece]) -> Result<()> {
+pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[SegmentRun]) -> Result<()> {
     if !has_slots(mutation)? {
         return Ok(());
     }
-    let mut known = Retractions::default();
+    let mut retractions = Retractions::default();
     for (turn, shown) in versions(mutation, runs)? {
         for one in mutation.knowledge().about_turn(&turn)? {
-            if one.origin == ObservationOrigin::Turn {
-                known.bring(mutation, &one, shown, HIDDEN)?;
+            if one.origin == Origin::Turn {
+                retractions.set_in_effect(mutation, &one, shown, HIDDEN)?;
             }
         }
     }
@@ -36,7 +36,7 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[Piece]) -> Resul
 
 /// The versions that turns are, or are halves of, each once: it stands as long as anything of it
 /// is shown.
-fn versions(mutation: &Mutation<'_>, runs: &[Piece]) -> Result<Vec<(TurnId, bool)>> {
+fn versions(mutation: &Mutation<'_>, runs: &[SegmentRun]) -> Result<Vec<(TurnId, bool)>> {
     let tree = mutation.tree();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
@@ -58,11 +58,11 @@ pub(crate) fn after_undo(
     made: impl Iterator<Item = ObservationId>,
     undone: bool,
 ) -> Result<()> {
-    let mut known = Retractions::default();
+    let mut retractions = Retractions::default();
     for id in made {
         let one = mutation.knowledge().observation(id)?;
         if let Some(one) = one.filter(|one| one.retracts.is_none()) {
-            known.bring(mutation, &one, !undone, UNDONE)?;
+            retractions.set_in_effect(mutation, &one, !undone, UNDONE)?;
         }
     }
     Ok(())
@@ -84,40 +84,44 @@ impl Retractions {
     /// Retracts an observation for a reason, or takes back the retraction that was made for it.
     /// Each reason has a retraction of its own: what is both undone and hidden comes back when
     /// neither holds any more.
-    fn bring(
+    fn set_in_effect(
         &mut self,
         mutation: &mut Mutation<'_>,
         one: &Observation,
-        stands: bool,
+        in_effect: bool,
         why: &str,
     ) -> Result<()> {
         let mut gone = BTreeSet::new();
-        let mut held = None;
-        for retraction in self.behind(mutation, one.id)?.iter().rev() {
+        let mut active = None;
+        for retraction in self.retractions_after(mutation, one.id)?.iter().rev() {
             if gone.contains(&retraction.id.seq) {
                 continue;
             }
             gone.extend(retraction.retracts);
             let because = retraction.fields.get("because").and_then(tine_core::Json::as_str);
             if retraction.retracts == Some(one.id.seq) && because == Some(why) {
-                held = Some(retraction.id.seq);
+                active = Some(retraction.id.seq);
             }
         }
-        match (held, stands) {
+        match (active, in_effect) {
             (None, false) => mutation.retract(one.id.seq, one, why),
             (Some(seq), true) => mutation.retract(seq, one, BACK),
             _ => Ok(()),
         }
     }
 
-    fn behind(&mut self, mutation: &Mutation<'_>, id: ObservationId) -> Result<&[Observation]> {
-        let (from, known) = self.of.entry(id.entity).or_insert((u64::MAX, Vec::new()));
+    fn retractions_after(
+        &mut self,
+        mutation: &Mutation<'_>,
+        id: ObservationId,
+    ) -> Result<&[Observation]> {
+        let (from, cached) = self.of.entry(id.entity).or_insert((u64::MAX, Vec::new()));
         if id.seq < *from {
             let later =
                 mutation.knowledge().own_observations(id.entity, id.seq, OBSERVATIONS_READ)?;
-            *known = later.into_iter().filter(|one| one.retracts.is_some()).collect();
+            *cached = later.into_iter().filter(|one| one.retracts.is_some()).collect();
             *from = id.seq;
         }
-        Ok(known)
+        Ok(cached)
     }
 }

@@ -27,16 +27,16 @@ pub(crate) const TEXT_BYTES: u64 = 4 << 20;
 
 /// Bytes with their digest, taken before the transaction.
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSource {
     content: Arc<dyn SourceBytes>,
     pub digest: Digest,
     pub size_bytes: u64,
 }
 
-impl Prepared {
+impl PreparedSource {
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
         let (digest, size_bytes) = (Digest::of(&bytes), bytes.len() as u64);
-        Prepared { content: Arc::new(bytes), digest, size_bytes }
+        PreparedSource { content: Arc::new(bytes), digest, size_bytes }
     }
 
     fn read(content: Arc<dyn SourceBytes>, limit: usize) -> Result<Self> {
@@ -57,7 +57,7 @@ impl Prepared {
             }
         }
         drop(bytes);
-        Ok(Prepared { content, digest: hash.finish(), size_bytes })
+        Ok(PreparedSource { content, digest: hash.finish(), size_bytes })
     }
 
     /// All bytes, of something small.
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Takes the digest of bytes that may be kept.
-    pub(super) fn prepared(&self, source: &NewSource) -> Result<Prepared> {
+    pub(super) fn prepared(&self, source: &NewSource) -> Result<PreparedSource> {
         let limits = self.limits();
         check_key("mime type", &source.mime_type, limits)?;
         if let Some(name) = &source.original_filename {
@@ -175,13 +175,13 @@ impl Engine {
             true => limits.body_bytes,
             false => limits.source_bytes,
         };
-        Prepared::read(Arc::clone(&source.content), limit)
+        PreparedSource::read(Arc::clone(&source.content), limit)
     }
 
     /// One source without its bytes.
     pub fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
         self.read(|records| {
-            Ok(source_view(KnowledgeReader::new(records, &call.project).known_source(id)?))
+            Ok(source_view(KnowledgeReader::new(records, &call.project).require_source(id)?))
         })
     }
 
@@ -194,7 +194,7 @@ impl Engine {
             let knowledge = KnowledgeReader::new(records, &call.project);
             pages::page(&knowledge, by_time.clone(), limit, |key| match key {
                 IndexKey::SourceByTime { source, .. } => {
-                    Ok(Some(source_view(knowledge.known_source(*source)?)))
+                    Ok(Some(source_view(knowledge.require_source(*source)?)))
                 }
                 _ => Ok(None),
             })
@@ -204,11 +204,11 @@ impl Engine {
     /// One piece of a source's bytes, from 0; `None` behind the last.
     pub fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
         self.read(|records| {
-            let known = KnowledgeReader::new(records, &call.project).known_source(id)?;
-            if known.purged {
+            let source = KnowledgeReader::new(records, &call.project).require_source(id)?;
+            if source.purged {
                 return Err(Error::Unsupported(format!("the bytes of {id} were purged")));
             }
-            if u64::from(nth) * PIECE_BYTES as u64 >= known.size_bytes {
+            if u64::from(nth) * PIECE_BYTES as u64 >= source.size_bytes {
                 return Ok(None);
             }
             let piece = records.piece(&call.project, &id, nth)?;
@@ -219,12 +219,12 @@ impl Engine {
 
 /// What a key stands for.
 pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
-    let mut members = Object::new();
-    members.insert("content_hash", digest.to_hex().into());
-    members.insert("mime_type", source.mime_type.as_str().into());
-    members.insert("original_filename", source.original_filename.clone().into());
-    interpret_payload(source.interpret, source.interpreter.as_deref(), &mut members);
-    Json::Object(members)
+    let mut fields = Object::new();
+    fields.insert("content_hash", digest.to_hex().into());
+    fields.insert("mime_type", source.mime_type.as_str().into());
+    fields.insert("original_filename", source.original_filename.clone().into());
+    interpret_payload(source.interpret, source.interpreter.as_deref(), &mut fields);
+    Json::Object(fields)
 }
 
 /// The turn that an envelope says it is, where it says so.
@@ -245,7 +245,7 @@ fn placed_as(envelope: &Envelope) -> Option<StoreTurn> {
 pub(super) fn store(
     mutation: &mut Mutation<'_>,
     request: &NewSource,
-    prepared: &Prepared,
+    prepared: &PreparedSource,
     envelope: Option<&Envelope>,
     turn: Option<&StoreTurn>,
 ) -> Result<SourceReceipt> {
@@ -276,8 +276,8 @@ pub(super) fn store(
     let mut run = None;
     if request.interpret != Interpret::None {
         if is_text(&source.mime_type) {
-            let asked = request.interpreter.as_deref();
-            run = Some(runs::queue(mutation, source.id, asked, None)?);
+            let interpreter = request.interpreter.as_deref();
+            run = Some(runs::queue(mutation, source.id, interpreter, None)?);
         } else {
             warnings.push(format!("there is no text to interpret in {}", source.mime_type));
         }
@@ -288,20 +288,20 @@ pub(super) fn store(
 /// Keeps bytes unless they are here already; answers whether they are new.
 pub(crate) fn keep(
     mutation: &mut Mutation<'_>,
-    prepared: &Prepared,
+    prepared: &PreparedSource,
     mime_type: &str,
     original_filename: Option<&str>,
     turn: Option<TurnId>,
 ) -> Result<(SourceRecord, bool)> {
     let project = mutation.call.project.clone();
     let id = source_id(&project, &prepared.digest);
-    if let Some(known) = mutation.knowledge().source(id)? {
-        if known.purged {
+    if let Some(existing) = mutation.knowledge().source(id)? {
+        if existing.purged {
             return Err(Error::Unsupported(format!(
                 "these bytes were purged as source {id} and do not come back"
             )));
         }
-        return Ok((known, false));
+        return Ok((existing, false));
     }
     let record = SourceRecord {
         id,
@@ -321,7 +321,11 @@ pub(crate) fn keep(
     Ok((record, true))
 }
 
-fn write_pieces(mutation: &mut Mutation<'_>, prepared: &Prepared, id: SourceId) -> Result<()> {
+fn write_pieces(
+    mutation: &mut Mutation<'_>,
+    prepared: &PreparedSource,
+    id: SourceId,
+) -> Result<()> {
     let mut bytes = prepared.content.open().map_err(unreadable)?;
     let mut hash = Hasher::default();
     let mut nth = 0;
@@ -346,14 +350,14 @@ fn write_pieces(mutation: &mut Mutation<'_>, prepared: &Prepared, id: SourceId) 
 }
 
 /// What there is to read in a source.
-pub(super) struct Reading {
+pub(super) struct SourceText {
     /// What is interpreted, and what spans count: of an envelope its content.
     pub text: String,
     subject: Subject,
     pub said_at: Timestamp,
 }
 
-impl Reading {
+impl SourceText {
     pub(super) fn material(&self) -> Material<'_> {
         Material { text: &self.text, subject: self.subject, authored_at: Some(self.said_at) }
     }
@@ -363,14 +367,14 @@ pub(super) fn read(
     knowledge: &KnowledgeReader<'_>,
     limits: &Limits,
     source: &SourceRecord,
-) -> Result<Reading> {
+) -> Result<SourceText> {
     let text = whole_text(knowledge, source)?;
     if !envelope::is_envelope(&source.mime_type) {
-        return Ok(Reading { text, subject: Subject::Document, said_at: source.stored_at });
+        return Ok(SourceText { text, subject: Subject::Document, said_at: source.stored_at });
     }
     let envelope = Envelope::parse(text.as_bytes(), limits)
         .map_err(|error| Error::Unsupported(error.to_string()))?;
-    Ok(Reading {
+    Ok(SourceText {
         text: envelope.content,
         subject: Subject::Turn(envelope.role),
         said_at: envelope.timestamp.unwrap_or(source.stored_at),

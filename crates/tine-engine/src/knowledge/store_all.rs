@@ -13,26 +13,26 @@ use tine_core::{ProjectId, SourceId};
 use tine_store::{Edge, Read};
 
 use super::facts::{self, StoreReceipt};
-use super::sources::{self, Prepared, SourceReceipt};
+use super::sources::{self, PreparedSource, SourceReceipt};
 use super::turns::{self, TurnReceipt};
 use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
-use crate::tree::views::Answered;
+use crate::tree::views::ViewOrId;
 use crate::{Call, Engine, Error, Outcome, Result};
 use crate::{NewSource, StoreFacts, StoreTurn, StoredParts};
 use crate::{StoreCombined, StoredCombined, StoredRelationship};
 
 /// What is stored, with the digests that were taken before the transaction.
-struct Parts {
+struct CombinedParts {
     turn: Option<StoreTurn>,
-    source: Option<(NewSource, Prepared)>,
-    facts: Option<(StoreFacts, Prepared)>,
+    source: Option<(NewSource, PreparedSource)>,
+    facts: Option<(StoreFacts, PreparedSource)>,
 }
 
 impl Engine {
     /// Stores a turn, bytes and facts in one transaction: all or nothing. Runs are queued, not
     /// waited for.
-    pub fn store_together(&self, call: &Call, request: StoreCombined) -> Result<StoredCombined> {
+    pub fn store_combined(&self, call: &Call, request: StoreCombined) -> Result<StoredCombined> {
         let StoreCombined { turn, source, facts, dry_run } = request;
         if turn.is_none() && source.is_none() && facts.is_none() {
             return Err(Error::invalid("there is nothing to store: no turn, no bytes, no facts"));
@@ -56,10 +56,11 @@ impl Engine {
             }
         };
         let facts = facts.map(|facts| {
-            let sent = Prepared::from_bytes(facts::as_sent(&facts).to_canonical().into_bytes());
+            let sent =
+                PreparedSource::from_bytes(facts::as_sent(&facts).to_canonical().into_bytes());
             (facts, sent)
         });
-        let parts = Parts { turn, source, facts };
+        let parts = CombinedParts { turn, source, facts };
         let (receipt, replay) =
             self.mutate_if(!dry_run, call, "store_together", parts, payload, store)?;
         let turn = match receipt.turn {
@@ -82,7 +83,7 @@ impl Engine {
     }
 }
 
-fn payload(parts: &Parts) -> Json {
+fn payload(parts: &CombinedParts) -> Json {
     let source = parts.source.as_ref();
     let source = source.map(|(source, prepared)| sources::payload(source, &prepared.digest));
     object([
@@ -92,14 +93,14 @@ fn payload(parts: &Parts) -> Json {
     ])
 }
 
-fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<CombinedReceipt> {
+fn store(mutation: &mut Mutation<'_>, parts: &CombinedParts) -> Result<CombinedReceipt> {
     let mut done = StoredParts::default();
     let turn = match &parts.turn {
         None => None,
         Some(turn) => Some(turns::store_with_run(mutation, turn)?),
     };
-    let said = match &turn {
-        Some(TurnReceipt { turn: Answered::Seen(view), observation, .. }) => {
+    let message_of_turn = match &turn {
+        Some(TurnReceipt { turn: ViewOrId::View(view), observation, .. }) => {
             Some((view.id, Endpoint::Entity(observation.entity)))
         }
         _ => None,
@@ -113,20 +114,20 @@ fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<CombinedReceipt> 
         done.source = Some((source, Outcome::from_created(created)));
         done.runs.extend(run);
         done.warnings.extend(warnings);
-        if let Some((_, message)) = said {
+        if let Some((_, message)) = message_of_turn {
             relate(mutation, Relation::Embeds, message, Endpoint::Source(source), true)?;
         }
     }
     if let Some((facts, prepared)) = &parts.facts {
         let mut facts = facts.clone();
         facts.source = facts.source.or(done.source.map(|(id, _)| id));
-        if let Some((turn, _)) = said {
+        if let Some((turn, _)) = message_of_turn {
             for fact in &mut facts.entities {
                 fact.turn.get_or_insert_with(|| turn.into());
             }
         }
         let kept = facts::store(mutation, &facts, prepared)?;
-        if let Some((_, message)) = said {
+        if let Some((_, message)) = message_of_turn {
             for fact in &kept.entities {
                 let about = Endpoint::Entity(fact.entity);
                 relate(mutation, Relation::RefersTo, message, about, false)?;
@@ -218,7 +219,7 @@ impl Receipt for CombinedReceipt {
         Some(CombinedReceipt { turn, parts })
     }
 
-    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
-        self.turn.iter_mut().try_for_each(|turn| turn.recall(records, project))
+    fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turn.iter_mut().try_for_each(|turn| turn.load_views(records, project))
     }
 }

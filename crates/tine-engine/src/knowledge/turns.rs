@@ -12,13 +12,13 @@ use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, ObservationId, ProjectId, SourceId, TurnId};
 use tine_store::{Edge, EntityRecord, Read, Root, Turn};
 
-use super::placement::{Line, VERSIONS_TRIED, place, slot};
+use super::placement::{BranchLine, VERSIONS_TRIED, place, slot};
 use crate::knowledge::{runs, sources};
 use crate::log::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt, Replay};
 use crate::ops::append::{message_payload, refuse_purged};
 use crate::ops::conversation::create;
-use crate::tree::views::Answered;
+use crate::tree::views::ViewOrId;
 use crate::{BranchView, Call, Engine, Error, Outcome, Result, TurnView};
 use crate::{Interpret, InterpretationView, StoreTurn, StoredTurn};
 
@@ -60,7 +60,7 @@ impl Engine {
         replay: Replay,
         wait: bool,
     ) -> Result<StoredTurn> {
-        let turn = self.answered_turn(call, receipt.turn)?;
+        let turn = self.load_turn(call, receipt.turn)?;
         let interpretation = self.after_store(call, receipt.run, wait)?;
         Ok(StoredTurn {
             conversation: turn.conversation.clone(),
@@ -98,20 +98,20 @@ impl Engine {
 
 /// What a key stands for.
 pub(super) fn payload(request: &StoreTurn) -> Json {
-    let mut members = Object::new();
-    members.insert("conversation_id", request.conversation.clone().into());
-    members.insert("turn_id", request.turn_id.clone().into());
-    members.insert("message", message_payload(&request.message));
-    members.insert("branch", request.branch.clone().into());
-    members.insert("parent", request.parent.as_ref().map(|it| Json::from(it.as_str())).into());
-    members.insert("parent_message", request.parent_message.clone().into());
+    let mut fields = Object::new();
+    fields.insert("conversation_id", request.conversation.clone().into());
+    fields.insert("turn_id", request.turn_id.clone().into());
+    fields.insert("message", message_payload(&request.message));
+    fields.insert("branch", request.branch.clone().into());
+    fields.insert("parent", request.parent.as_ref().map(|it| Json::from(it.as_str())).into());
+    fields.insert("parent_message", request.parent_message.clone().into());
     let history = request.history.iter().map(message_payload).collect();
-    members.insert("history", Json::Array(history));
-    members.insert("attachments", texts(&request.attachments));
-    members.insert("title", request.title.clone().into());
-    members.insert("system_prompt", request.system_prompt.clone().into());
-    interpret_payload(request.interpret, request.interpreter.as_deref(), &mut members);
-    Json::Object(members)
+    fields.insert("history", Json::Array(history));
+    fields.insert("attachments", texts(&request.attachments));
+    fields.insert("title", request.title.clone().into());
+    fields.insert("system_prompt", request.system_prompt.clone().into());
+    interpret_payload(request.interpret, request.interpreter.as_deref(), &mut fields);
+    Json::Object(fields)
 }
 
 /// Adds the interpreter to what a key stands for. Waiting for the run makes no difference.
@@ -123,7 +123,7 @@ pub(super) fn interpret_payload(how: Interpret, by: Option<&str>, payload: &mut 
 
 /// What a store did, as a repeated call finds it.
 pub(super) struct TurnReceipt {
-    pub turn: Answered<TurnView>,
+    pub turn: ViewOrId<TurnView>,
     pub outcome: Outcome,
     pub slot: Slot,
     pub observation: ObservationId,
@@ -152,7 +152,7 @@ impl Receipt for TurnReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         let created = json.get("created")?.as_bool()?;
         Some(TurnReceipt {
-            turn: Answered::from_json(json.get("turn_id")?)?,
+            turn: ViewOrId::from_json(json.get("turn_id")?)?,
             outcome: Outcome::from_created(created),
             slot: Slot::from_json(json.get("slot")?)?,
             observation: parsed(json, "observation_id")?,
@@ -164,8 +164,8 @@ impl Receipt for TurnReceipt {
         })
     }
 
-    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
-        self.turn.recall(records, project)
+    fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turn.load_views(records, project)
     }
 }
 
@@ -188,7 +188,7 @@ pub(super) fn store(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<
     open_or_make(mutation, request)?;
     let attachments = attachments(mutation, request)?;
     let conversation = conversation_entity(mutation, request)?;
-    let line = Line::find(mutation, request.branch.as_deref())?;
+    let line = BranchLine::find(mutation, request.branch.as_deref())?;
     let (slot, versions) = slot(mutation, request, &line)?;
     let placed = place(mutation, request, &line, &slot, &versions)?;
     let branch = line.follow(mutation, placed.turn.loc, placed.tip_stays)?;
@@ -217,7 +217,7 @@ pub(super) fn store(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<
     let branch = mutation.branch_view(&branch)?;
     mutation.fact("branch", text(&branch.name));
     Ok(TurnReceipt {
-        turn: mutation.answered_turn(placed.turn.loc)?,
+        turn: mutation.viewed_turn(placed.turn.loc)?,
         outcome: placed.outcome,
         slot,
         observation,
@@ -260,8 +260,8 @@ fn open_or_make(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<()> 
 /// A conversation by its own id or by its entity's.
 fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationId> {
     if let Ok(entity) = given.parse::<EntityId>() {
-        let known = mutation.knowledge().entity(entity)?;
-        return known.and_then(|known| known.conversation).ok_or_else(|| Error::NotFound {
+        let record = mutation.knowledge().entity(entity)?;
+        return record.and_then(|record| record.conversation).ok_or_else(|| Error::NotFound {
             what: "conversation with the entity",
             name: given.to_owned(),
             advice: "; give the conversation's own id to begin a new one",
@@ -273,8 +273,8 @@ fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationI
 /// Makes sure that the open conversation has its entity.
 pub(super) fn ensure_conversation_entity(mutation: &mut Mutation<'_>) -> Result<EntityId> {
     let conversation = mutation.conversation().clone();
-    if let Some(known) = mutation.knowledge().conversation_entity(&conversation.id)? {
-        return Ok(known);
+    if let Some(existing) = mutation.knowledge().conversation_entity(&conversation.id)? {
+        return Ok(existing);
     }
     let now = mutation.now;
     let key = Json::Array(vec![conversation.id.as_str().into()]);
@@ -294,17 +294,17 @@ pub(super) fn ensure_conversation_entity(mutation: &mut Mutation<'_>) -> Result<
 
 fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<EntityId> {
     let id = ensure_conversation_entity(mutation)?;
-    let known = mutation.conversation().title.clone();
+    let current_title = mutation.conversation().title.clone();
     if let Some(title) = request.title.as_deref().filter(|title| !title.trim().is_empty())
-        && known.as_deref() != Some(title)
+        && current_title.as_deref() != Some(title)
     {
         // A conversation's own title stays once it is set; what hosts call it is observed.
         let mut fields = Object::new();
         fields.insert("title", title.into());
         let knowledge = mutation.knowledge();
         let latest = knowledge.last_observations(id, VERSIONS_TRIED)?;
-        let said = unretracted(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
-        if said.and_then(Json::as_str) != Some(title) {
+        let observed = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
+        if observed.and_then(Json::as_str) != Some(title) {
             let draft = mutation.draft(id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;
         }
@@ -314,7 +314,7 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
 
 fn attachments(mutation: &Mutation<'_>, request: &StoreTurn) -> Result<Vec<SourceId>> {
     for id in &request.attachments {
-        mutation.knowledge().known_source(*id)?;
+        mutation.knowledge().require_source(*id)?;
     }
     Ok(request.attachments.clone())
 }
@@ -327,9 +327,9 @@ pub(crate) fn observe_version(
     turn: &Turn,
 ) -> Result<(ObservationId, bool)> {
     let id = mutation.conversation().id.clone();
-    let known = mutation.knowledge().slot_entity(&id, slot)?;
-    let made = known.is_none();
-    let entity = known.unwrap_or_else(|| slot.entity(&mutation.call.project, &id));
+    let existing = mutation.knowledge().slot_entity(&id, slot)?;
+    let made = existing.is_none();
+    let entity = existing.unwrap_or_else(|| slot.entity(&mutation.call.project, &id));
     if made {
         let mut record = EntityRecord::new(entity, "agent_message", Json::Null, mutation.now);
         record.slot = Some((id, slot.clone()));
@@ -377,7 +377,7 @@ fn envelope_of(
     request: &StoreTurn,
     receipt: &TurnReceipt,
 ) -> Result<SourceId> {
-    let Answered::Seen(turn) = &receipt.turn else {
+    let ViewOrId::View(turn) = &receipt.turn else {
         return Err(Error::invalid("a turn that was just stored is known"));
     };
     let envelope = Envelope {
@@ -389,7 +389,7 @@ fn envelope_of(
         tool_call_id: request.message.tool_call_id.clone(),
         attachments: request.attachments.clone(),
     };
-    let bytes = sources::Prepared::from_bytes(envelope.to_bytes());
+    let bytes = sources::PreparedSource::from_bytes(envelope.to_bytes());
     let (source, _) = sources::keep(mutation, &bytes, envelope::MIME, None, Some(turn.id))?;
     Ok(source.id)
 }

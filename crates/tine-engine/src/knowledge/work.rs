@@ -37,10 +37,10 @@ const CANDIDATES: usize = 100;
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// What became of an attempt to claim a run.
-enum Claim {
+enum RunClaim {
     Mine(Box<RunRecord>),
     Elsewhere,
-    Ended,
+    RunResult,
 }
 
 impl Engine {
@@ -50,8 +50,8 @@ impl Engine {
         for project in self.projects()? {
             let call = Call::by("tine").in_project(project.id);
             for id in self.due(&call)? {
-                if let Claim::Mine(run) = self.claim(&call, id)? {
-                    self.carry_out(&call, *run)?;
+                if let RunClaim::Mine(run) = self.claim(&call, id)? {
+                    self.execute_run(&call, *run)?;
                     return Ok(Some(id));
                 }
             }
@@ -73,16 +73,16 @@ impl Engine {
         let since = Instant::now();
         loop {
             let run =
-                self.read(|records| KnowledgeReader::new(records, &call.project).known_run(id))?;
+                self.read(|records| KnowledgeReader::new(records, &call.project).require_run(id))?;
             if !run.status.is_open() {
                 return Ok(());
             }
             if !is_leased(&run, self.now()) {
                 self.interpreter(Some(&run.interpreter))?;
                 match self.claim(call, id)? {
-                    Claim::Mine(run) => return self.carry_out(call, *run),
-                    Claim::Ended => return Ok(()),
-                    Claim::Elsewhere => {}
+                    RunClaim::Mine(run) => return self.execute_run(call, *run),
+                    RunClaim::RunResult => return Ok(()),
+                    RunClaim::Elsewhere => {}
                 }
             }
             if since.elapsed() > LONGEST_WAIT {
@@ -110,33 +110,33 @@ impl Engine {
             let mut query = IndexQuery::runs_due(now);
             loop {
                 let found = records.index_keys(&call.project, &query, CANDIDATES)?;
-                let known = found.iter().filter_map(|key| match key {
+                let runnable = found.iter().filter_map(|key| match key {
                     IndexKey::QueuedRun { run, interpreter, .. } => {
                         self.interpreters().knows(interpreter).then_some(*run)
                     }
                     _ => None,
                 });
-                let known: Vec<InterpretationId> = known.collect();
+                let runnable: Vec<InterpretationId> = runnable.collect();
                 match found.last() {
-                    Some(last) if known.is_empty() && found.len() == CANDIDATES => {
+                    Some(last) if runnable.is_empty() && found.len() == CANDIDATES => {
                         query = query.after(last);
                     }
-                    _ => return Ok(known),
+                    _ => return Ok(runnable),
                 }
             }
         })
     }
 
-    fn claim(&self, call: &Call, id: InterpretationId) -> Result<Claim> {
+    fn claim(&self, call: &Call, id: InterpretationId) -> Result<RunClaim> {
         let (project, now) = (call.project.clone(), self.now());
         let owner = self.worker();
         self.write(move |records| {
-            let mut run = KnowledgeReader::new(records, &project).known_run(id)?;
+            let mut run = KnowledgeReader::new(records, &project).require_run(id)?;
             if !run.status.is_open() {
-                return Ok(Claim::Ended);
+                return Ok(RunClaim::RunResult);
             }
             if is_leased(&run, now) {
-                return Ok(Claim::Elsewhere);
+                return Ok(RunClaim::Elsewhere);
             }
             if run.attempts == MOST_ATTEMPTS {
                 run.status = RunStatus::Failed;
@@ -145,7 +145,7 @@ impl Engine {
                     Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
                 run.owner = None;
                 records.put(&project, &run)?;
-                return Ok(Claim::Ended);
+                return Ok(RunClaim::RunResult);
             }
             run.attempts += 1;
             run.status = RunStatus::Running;
@@ -153,15 +153,15 @@ impl Engine {
             run.due = after(now, LEASE);
             run.owner = Some(owner.clone());
             records.put(&project, &run)?;
-            Ok(Claim::Mine(Box::new(run)))
+            Ok(RunClaim::Mine(Box::new(run)))
         })
     }
 
     /// Interprets a claimed run's source and lands what came of it.
-    fn carry_out(&self, call: &Call, run: RunRecord) -> Result<()> {
+    fn execute_run(&self, call: &Call, run: RunRecord) -> Result<()> {
         let interpreter = self.interpreter(Some(&run.interpreter))?;
         let source = self.read(|records| {
-            KnowledgeReader::new(records, &call.project).known_source(run.source)
+            KnowledgeReader::new(records, &call.project).require_source(run.source)
         })?;
         let began = Instant::now();
         let mut account = Account::default();
@@ -175,7 +175,7 @@ impl Engine {
             }),
         };
         let input = reading.as_ref().ok().map(|reading| Digest::of(reading.text.as_bytes()));
-        let ended = Ended {
+        let result = RunResult {
             said_at: reading.ok().map(|reading| reading.said_at),
             detail: detail(&*interpreter, input, &account, began.elapsed()),
             prompt: account.prompt.clone(),
@@ -183,7 +183,7 @@ impl Engine {
             kind: interpreter.about().kind,
             found,
         };
-        self.land(call, &run, &source, ended)
+        self.finish_run(call, &run, &source, result)
     }
 
     /// Renews the lease of a run while something goes on.
@@ -205,7 +205,7 @@ impl Engine {
     fn renew(&self, project: &ProjectId, id: InterpretationId) -> Result<()> {
         let (project, now, owner) = (project.clone(), self.now(), self.worker());
         self.write(move |records| {
-            let mut run = KnowledgeReader::new(records, &project).known_run(id)?;
+            let mut run = KnowledgeReader::new(records, &project).require_run(id)?;
             if run.status == RunStatus::Running && run.owner.as_ref() == Some(&owner) {
                 run.due = after(now, LEASE);
                 records.put(&project, &run)?;
@@ -216,39 +216,40 @@ impl Engine {
 
     /// One transaction for all that a run found, or for its failure. A run that somebody else
     /// has taken over meanwhile is theirs.
-    fn land(
+    fn finish_run(
         &self,
         call: &Call,
         run: &RunRecord,
         source: &SourceRecord,
-        ended: Ended,
+        result: RunResult,
     ) -> Result<()> {
         let by =
             Call::by(format!("interpreter:{}", run.interpreter)).in_project(call.project.clone());
-        let request = (run.clone(), source.clone(), ended);
-        let (owner, payload) = (self.worker(), |_: &(RunRecord, SourceRecord, Ended)| Json::Null);
+        let request = (run.clone(), source.clone(), result);
+        let (owner, payload) =
+            (self.worker(), |_: &(RunRecord, SourceRecord, RunResult)| Json::Null);
         self.mutate(&by, "interpret", request, payload, move |mutation, request| {
-            let (run, source, ended) = request;
+            let (run, source, result) = request;
             open_log_of(mutation, source)?;
-            let mut run = mutation.knowledge().known_run(run.id)?;
+            let mut run = mutation.knowledge().require_run(run.id)?;
             if run.status != RunStatus::Running || run.owner.as_ref() != Some(&owner) {
                 return Ok(());
             }
             run.finished_at = Some(mutation.now);
-            run.detail = ended.detail.clone();
-            run.notes = ended.notes.clone();
-            if let Some(prompt) = &ended.prompt {
+            run.detail = result.detail.clone();
+            run.notes = result.notes.clone();
+            if let Some(prompt) = &result.prompt {
                 let hash = keep_prompt(mutation, prompt)?;
                 run.detail.insert("prompt_hash", hash.to_hex().into());
             }
             let found = match is_shown(mutation, source)? {
-                true => ended.found.as_deref().map_err(|failure| failure.message.as_str()),
+                true => result.found.as_deref().map_err(|failure| failure.message.as_str()),
                 false => Err("its turn is not shown any more"),
             };
             match found {
                 Ok(findings) => {
                     run.status = RunStatus::Completed;
-                    let made = Landing { run: &run, source, ended };
+                    let made = FindingsWriter { run: &run, source, result };
                     let made = made.all(mutation, findings)?;
                     run.observations = made.observations;
                     run.unknown_fields = made.unknown_fields;
@@ -274,7 +275,7 @@ impl Engine {
         let interpreter = self.interpreter(Some(&run.interpreter))?;
         let reading = self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            read(&knowledge, self.limits(), &knowledge.known_source(run.source)?)
+            read(&knowledge, self.limits(), &knowledge.require_source(run.source)?)
         })?;
         let response = run.detail.get("response").and_then(bytes_from);
         let found = interpreter.replay(&reading.material(), response.as_deref());
@@ -284,8 +285,8 @@ impl Engine {
 
 /// How a run ended.
 #[derive(Clone)]
-struct Ended {
-    found: std::result::Result<Vec<Finding>, InterpreterFailure>,
+struct RunResult {
+    found: std::result::Result<Vec<Finding>, Failure>,
     said_at: Option<Timestamp>,
     detail: Object,
     prompt: Option<String>,
@@ -329,20 +330,20 @@ fn detail(
     took: Duration,
 ) -> Object {
     let about = interpreter.about();
-    let mut members = Object::new();
-    members.insert("version", about.version.into());
-    members.insert("kind", kind_name(about.kind).into());
-    members.insert("provider", about.provider.into());
-    members.insert("model", about.model.into());
-    members.insert("parameters", about.parameters);
-    members.insert("seed", about.seed.into());
-    members.insert("input_hash", input.map(|digest| digest.to_hex()).into());
-    members.insert("model_answered", account.model_answered.clone().into());
-    members.insert("tries", account.tries.into());
+    let mut fields = Object::new();
+    fields.insert("version", about.version.into());
+    fields.insert("kind", kind_name(about.kind).into());
+    fields.insert("provider", about.provider.into());
+    fields.insert("model", about.model.into());
+    fields.insert("parameters", about.parameters);
+    fields.insert("seed", about.seed.into());
+    fields.insert("input_hash", input.map(|digest| digest.to_hex()).into());
+    fields.insert("model_answered", account.model_answered.clone().into());
+    fields.insert("tries", account.tries.into());
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    members.insert("duration_ms", millis.into());
+    fields.insert("duration_ms", millis.into());
     let usage = &account.usage;
-    members.insert(
+    fields.insert(
         "usage",
         object([
             ("input_tokens", usage.input.into()),
@@ -351,32 +352,32 @@ fn detail(
         ]),
     );
     if let Some(request) = &account.request {
-        members.insert("request", bytes_json(request));
+        fields.insert("request", bytes_json(request));
     }
     if let Some(response) = &account.response {
-        members.insert("response", bytes_json(response));
+        fields.insert("response", bytes_json(response));
     }
-    members
+    fields
 }
 
 #[derive(Default)]
-struct Made {
+struct LandedFindings {
     observations: Vec<ObservationId>,
     unknown_fields: Vec<String>,
     notes: Vec<String>,
 }
 
 /// Findings on their way into the knowledge.
-struct Landing<'l> {
+struct FindingsWriter<'l> {
     run: &'l RunRecord,
     source: &'l SourceRecord,
-    ended: &'l Ended,
+    result: &'l RunResult,
 }
 
-impl Landing<'_> {
-    fn all(&self, mutation: &mut Mutation<'_>, findings: &[Finding]) -> Result<Made> {
+impl FindingsWriter<'_> {
+    fn all(&self, mutation: &mut Mutation<'_>, findings: &[Finding]) -> Result<LandedFindings> {
         let from = self.refers_from(mutation)?;
-        let mut made = Made::default();
+        let mut made = LandedFindings::default();
         for (nth, finding) in findings.iter().enumerate() {
             self.one(mutation, from, nth, finding, &mut made)?;
         }
@@ -391,7 +392,7 @@ impl Landing<'_> {
         from: Endpoint,
         nth: usize,
         finding: &Finding,
-        made: &mut Made,
+        made: &mut LandedFindings,
     ) -> Result<()> {
         let entity_type = finding.entity_type.as_str();
         if let Err(error) = tine_core::facts::schema::check_name("a type", entity_type) {
@@ -421,10 +422,10 @@ impl Landing<'_> {
         };
         let key = key.unwrap_or(Json::Null);
         mutation.ensure_entity(EntityRecord::new(id, entity_type, key, mutation.now))?;
-        let origin = match self.ended.kind {
-            InterpreterKind::Rules => ObservationOrigin::Rules,
-            InterpreterKind::Model => ObservationOrigin::Model,
-            InterpreterKind::Agent => ObservationOrigin::Agent,
+        let origin = match self.result.kind {
+            Kind::Rules => Origin::Rules,
+            Kind::Model => Origin::Model,
+            Kind::Agent => Origin::Agent,
         };
         let draft = mutation.draft(id, entity_type, origin);
         let observation = mutation.observe(Observation {
@@ -433,7 +434,7 @@ impl Landing<'_> {
             interpretation: Some(self.run.id),
             turn: self.source.turn,
             span: finding.span.as_ref().map(|span| span.start as u64..span.end as u64),
-            observed_at: self.ended.said_at.unwrap_or(mutation.now),
+            observed_at: self.result.said_at.unwrap_or(mutation.now),
             schema_version: schema.version,
             ..draft
         })?;

@@ -16,7 +16,7 @@ use tine_api::active_at;
 const BATCH: usize = 512;
 
 /// Where a conversation stands: when people were last at it, and its handle.
-type Standing = (i64, i64);
+type ActivityPosition = (i64, i64);
 
 impl Engine {
     /// Conversations of the project, the one that people were last at first
@@ -28,16 +28,16 @@ impl Engine {
         page: Page,
     ) -> Result<Listing<ConversationView>> {
         let limit = self.page_limit(page.limit)?;
-        let before = page.cursor.as_deref().map(standing).transpose()?;
-        let words = words(query.words.as_deref());
+        let before = page.cursor.as_deref().map(position).transpose()?;
+        let terms = lowercase_words(query.words.as_deref());
         self.read(|records| {
-            let mut found: Vec<Standing> = Vec::new();
+            let mut found: Vec<ActivityPosition> = Vec::new();
             let mut after = None;
             loop {
                 let batch = records.conversations(&call.project, after, BATCH)?;
                 let Some(last) = batch.last() else { break };
                 after = Some(last.key);
-                for conversation in batch.iter().filter(|it| is_wanted(it, query, &words)) {
+                for conversation in batch.iter().filter(|it| is_wanted(it, query, &terms)) {
                     let changed = records.changed_at(conversation.key)?;
                     let created = conversation.created_at;
                     let changed = changed.unwrap_or(created);
@@ -45,7 +45,7 @@ impl Engine {
                     found.push((active.as_millis(), conversation.key.0));
                 }
             }
-            found.retain(|standing| before.is_none_or(|before| *standing < before));
+            found.retain(|position| before.is_none_or(|before| *position < before));
             found.sort_unstable_by(|a, b| b.cmp(a));
             let next = found.get(limit).and(found.get(limit - 1));
             let next = next.map(|(active, key)| format!("{active}.{key}"));
@@ -62,17 +62,17 @@ impl Engine {
     }
 }
 
-fn standing(cursor: &str) -> Result<Standing> {
+fn position(cursor: &str) -> Result<ActivityPosition> {
     let parts = cursor.split_once('.');
     let parts = parts.and_then(|(active, key)| Some((active.parse().ok()?, key.parse().ok()?)));
     parts.ok_or_else(|| bad_cursor(cursor))
 }
 
-fn words(text: Option<&str>) -> Vec<String> {
+fn lowercase_words(text: Option<&str>) -> Vec<String> {
     text.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect()
 }
 
-fn is_wanted(conversation: &Conversation, query: &RecentQuery, words: &[String]) -> bool {
+fn is_wanted(conversation: &Conversation, query: &RecentQuery, terms: &[String]) -> bool {
     let shown = match conversation.visibility {
         Visibility::Shown => true,
         Visibility::Archived => query.include_archived,
@@ -82,20 +82,20 @@ fn is_wanted(conversation: &Conversation, query: &RecentQuery, words: &[String])
     shown
         && as_wanted
         && has_tag(conversation, query.tag.as_deref())
-        && has_words(conversation, words)
+        && contains_words(conversation, terms)
 }
 
 fn has_tag(conversation: &Conversation, tag: Option<&str>) -> bool {
     let Some(tag) = tag else { return true };
     let tags = conversation.metadata.get("tags").and_then(Json::as_array).unwrap_or_default();
-    tags.iter().any(|known| known.as_str() == Some(tag))
+    tags.iter().any(|other| other.as_str() == Some(tag))
 }
 
-fn has_words(conversation: &Conversation, words: &[String]) -> bool {
-    if words.is_empty() {
+fn contains_words(conversation: &Conversation, terms: &[String]) -> bool {
+    if terms.is_empty() {
         return true;
     }
     let title = conversation.title.as_deref().unwrap_or_default().to_lowercase();
     let id = conversation.id.as_str().to_lowercase();
-    words.iter().all(|word| title.contains(word) || id.contains(word))
+    terms.iter().all(|term| title.contains(term) || id.contains(term))
 }

@@ -6,19 +6,19 @@ use std::fmt::{Display, Write as _};
 use tine_core::json::{self, Json, write_canonical_string};
 
 /// An object on its way into a text. Its members are named in canonical order.
-pub(crate) struct Members<'o> {
+pub(crate) struct ObjectWriter<'o> {
     out: &'o mut String,
     last: &'static str,
 }
 
-impl<'o> Members<'o> {
+impl<'o> ObjectWriter<'o> {
     pub(crate) fn begin(out: &'o mut String) -> Self {
         out.push('{');
-        Members { out, last: "" }
+        ObjectWriter { out, last: "" }
     }
 
     /// Names a member; its value is to be written next.
-    pub(crate) fn name(&mut self, name: &'static str) -> &mut String {
+    pub(crate) fn key(&mut self, name: &'static str) -> &mut String {
         debug_assert!(self.last < name, "`{name}` comes before `{}`", self.last);
         if !self.last.is_empty() {
             self.out.push(',');
@@ -31,7 +31,7 @@ impl<'o> Members<'o> {
     }
 
     pub(crate) fn text(&mut self, name: &'static str, text: Option<&str>) {
-        let out = self.name(name);
+        let out = self.key(name);
         match text {
             Some(text) => write_canonical_string(out, text),
             None => out.push_str("null"),
@@ -39,8 +39,8 @@ impl<'o> Members<'o> {
     }
 
     /// A text without anything to escape: an id, a hash, a time.
-    pub(crate) fn plain(&mut self, name: &'static str, value: Option<impl Display>) {
-        let out = self.name(name);
+    pub(crate) fn unescaped(&mut self, name: &'static str, value: Option<impl Display>) {
+        let out = self.key(name);
         let written = match value {
             Some(value) => write!(out, "\"{value}\""),
             None => out.write_str("null"),
@@ -49,21 +49,21 @@ impl<'o> Members<'o> {
     }
 
     pub(crate) fn literal(&mut self, name: &'static str, value: impl Display) {
-        let written = write!(self.name(name), "{value}");
+        let written = write!(self.key(name), "{value}");
         written.expect("writing to a text does not fail");
     }
 
     pub(crate) fn json(&mut self, name: &'static str, value: &Json) {
-        value.write_canonical(self.name(name));
+        value.write_canonical(self.key(name));
     }
 
-    pub(crate) fn of<T>(
+    pub(crate) fn optional<T>(
         &mut self,
         name: &'static str,
         value: Option<T>,
         write: impl FnOnce(T, &mut String),
     ) {
-        let out = self.name(name);
+        let out = self.key(name);
         match value {
             Some(value) => write(value, out),
             None => out.push_str("null"),
@@ -92,13 +92,13 @@ pub(crate) fn write_array<T>(
 }
 
 /// The canonical form of a text, to be compared with it where a slip would be noticed too late.
-pub(crate) fn canonical(text: &str) -> Option<String> {
+pub(crate) fn canonicalize(text: &str) -> Option<String> {
     Some(json::parse(text.as_bytes(), json::MAX_DEPTH).ok()?.to_canonical())
 }
 
 /// Parses JSON that a writer of this crate has written. What is nested too deep to be parsed stays
 /// a text, which identifies it as well.
-pub(crate) fn written(canonical: &str) -> Json {
+pub(crate) fn parse_canonical(canonical: &str) -> Json {
     let parsed = json::parse(canonical.as_bytes(), json::MAX_DEPTH);
     parsed.unwrap_or_else(|_| canonical.into())
 }

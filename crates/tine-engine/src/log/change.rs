@@ -16,11 +16,11 @@ use tine_store::{Family, RecordKey, Turn};
 
 pub(crate) use tine_core::json::text_fields::{all_parsed, optional, parsed, text, texts};
 
-use crate::log::canonical_writer::{Members, canonical, write_array};
+use crate::log::canonical_writer::{ObjectWriter, canonicalize, write_array};
 
 /// One record before and after an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum LoggedChange {
     /// A branch appeared, moved, was renamed or removed.
     Branch { id: BranchId, before: Option<BranchImage>, after: Option<BranchImage> },
     /// A bookmark appeared, moved or was removed.
@@ -92,167 +92,179 @@ impl ConversationField {
     }
 }
 
-impl Change {
+impl LoggedChange {
     /// A chain of turns that was just made.
-    pub(crate) fn created(turns: &[Turn]) -> Option<Change> {
+    pub(crate) fn created(turns: &[Turn]) -> Option<LoggedChange> {
         let (first, last) = (turns.first()?, turns.last()?);
         let count = u64::try_from(turns.len()).unwrap_or(u64::MAX);
         let ids = (count > 1).then(|| ids_digest(turns.iter().map(|turn| &turn.id)));
-        Some(Change::Created { first: first.id, count, last_hash: last.hash, ids })
+        Some(LoggedChange::Created { first: first.id, count, last_hash: last.hash, ids })
     }
 
     /// Whether two operations wrote the same record.
-    pub(crate) fn same_record(&self, other: &Change) -> bool {
+    pub(crate) fn same_record(&self, other: &LoggedChange) -> bool {
         match (self, other) {
-            (Change::Branch { id: a, .. }, Change::Branch { id: b, .. }) => a == b,
-            (Change::Bookmark { name: a, .. }, Change::Bookmark { name: b, .. }) => a == b,
-            (
-                Change::Metadata { turn: a, key: x, .. },
-                Change::Metadata { turn: b, key: y, .. },
-            ) => a == b && x == y,
-            (Change::Conversation { field: a, .. }, Change::Conversation { field: b, .. }) => {
+            (LoggedChange::Branch { id: a, .. }, LoggedChange::Branch { id: b, .. }) => a == b,
+            (LoggedChange::Bookmark { name: a, .. }, LoggedChange::Bookmark { name: b, .. }) => {
                 a == b
             }
-            (Change::Split { whole: a, .. }, Change::Split { whole: b, .. }) => a == b,
-            (Change::Record { key: a, .. }, Change::Record { key: b, .. }) => a == b,
+            (
+                LoggedChange::Metadata { turn: a, key: x, .. },
+                LoggedChange::Metadata { turn: b, key: y, .. },
+            ) => a == b && x == y,
+            (
+                LoggedChange::Conversation { field: a, .. },
+                LoggedChange::Conversation { field: b, .. },
+            ) => a == b,
+            (LoggedChange::Split { whole: a, .. }, LoggedChange::Split { whole: b, .. }) => a == b,
+            (LoggedChange::Record { key: a, .. }, LoggedChange::Record { key: b, .. }) => a == b,
             _ => false,
         }
     }
 
     /// Takes over how a later change of the same record left it.
-    pub(crate) fn then(&mut self, later: Change) {
+    pub(crate) fn then(&mut self, later: LoggedChange) {
         match (self, later) {
-            (Change::Branch { after, .. }, Change::Branch { after: last, .. }) => *after = last,
-            (Change::Bookmark { after, .. }, Change::Bookmark { after: last, .. }) => *after = last,
-            (Change::Metadata { after, .. }, Change::Metadata { after: last, .. })
-            | (Change::Conversation { after, .. }, Change::Conversation { after: last, .. }) => {
+            (LoggedChange::Branch { after, .. }, LoggedChange::Branch { after: last, .. }) => {
+                *after = last
+            }
+            (LoggedChange::Bookmark { after, .. }, LoggedChange::Bookmark { after: last, .. }) => {
+                *after = last
+            }
+            (LoggedChange::Metadata { after, .. }, LoggedChange::Metadata { after: last, .. })
+            | (
+                LoggedChange::Conversation { after, .. },
+                LoggedChange::Conversation { after: last, .. },
+            ) => {
                 *after = last;
             }
-            (Change::Record { after, .. }, Change::Record { after: last, .. }) => *after = last,
+            (LoggedChange::Record { after, .. }, LoggedChange::Record { after: last, .. }) => {
+                *after = last
+            }
             _ => {}
         }
     }
 
     fn write(&self, out: &mut String) {
-        let mut members = Members::begin(out);
+        let mut object = ObjectWriter::begin(out);
         match self {
-            Change::Branch { id, before, after } => {
-                members.of("after", after.as_ref(), BranchImage::write);
-                members.of("before", before.as_ref(), BranchImage::write);
-                members.plain("branch_id", Some(id));
+            LoggedChange::Branch { id, before, after } => {
+                object.optional("after", after.as_ref(), BranchImage::write);
+                object.optional("before", before.as_ref(), BranchImage::write);
+                object.unescaped("branch_id", Some(id));
             }
-            Change::Bookmark { name, before, after } => {
-                members.of("after", after.as_ref(), BookmarkImage::write);
-                members.of("before", before.as_ref(), BookmarkImage::write);
-                members.text("name", Some(name.as_str()));
+            LoggedChange::Bookmark { name, before, after } => {
+                object.optional("after", after.as_ref(), BookmarkImage::write);
+                object.optional("before", before.as_ref(), BookmarkImage::write);
+                object.text("name", Some(name.as_str()));
             }
-            Change::Metadata { key, before, after, .. } => {
-                members.json("after", after);
-                members.json("before", before);
-                members.text("key", Some(key.as_str()));
+            LoggedChange::Metadata { key, before, after, .. } => {
+                object.json("after", after);
+                object.json("before", before);
+                object.text("key", Some(key.as_str()));
             }
-            Change::Conversation { field, before, after } => {
-                members.json("after", after);
-                members.json("before", before);
-                members.text("field", Some(field.as_str()));
+            LoggedChange::Conversation { field, before, after } => {
+                object.json("after", after);
+                object.json("before", before);
+                object.text("field", Some(field.as_str()));
             }
-            Change::Created { first, count, last_hash, ids } => {
-                members.literal("count", count);
-                members.plain("first", Some(first));
+            LoggedChange::Created { first, count, last_hash, ids } => {
+                object.literal("count", count);
+                object.unescaped("first", Some(first));
                 if ids.is_some() {
-                    members.plain("ids", ids.as_ref());
+                    object.unescaped("ids", ids.as_ref());
                 }
-                members.plain("last_hash", Some(last_hash));
+                object.unescaped("last_hash", Some(last_hash));
             }
-            Change::Hidden { cascade, .. } => members.literal("cascade", cascade),
-            Change::Split { left, .. } => members.plain("left", Some(left)),
-            Change::Observed { id, digest } => {
-                members.plain("digest", Some(digest.to_hex()));
-                members.plain("observation_id", Some(id));
+            LoggedChange::Hidden { cascade, .. } => object.literal("cascade", cascade),
+            LoggedChange::Split { left, .. } => object.unescaped("left", Some(left)),
+            LoggedChange::Observed { id, digest } => {
+                object.unescaped("digest", Some(digest.to_hex()));
+                object.unescaped("observation_id", Some(id));
             }
-            Change::Record { key, before, after } => {
-                members.json("after", after.as_ref().unwrap_or(&Json::Null));
-                members.json("before", before.as_ref().unwrap_or(&Json::Null));
-                members.plain("key", Some(to_hex(&key.to_bytes())));
-                members.literal("kind", key.family().code());
+            LoggedChange::Record { key, before, after } => {
+                object.json("after", after.as_ref().unwrap_or(&Json::Null));
+                object.json("before", before.as_ref().unwrap_or(&Json::Null));
+                object.unescaped("key", Some(to_hex(&key.to_bytes())));
+                object.literal("kind", key.family().code());
             }
         }
-        members.text("record", Some(self.record()));
+        object.text("record", Some(self.record()));
         // What comes behind the record's name.
         match self {
-            Change::Metadata { turn, .. } => members.plain("turn_id", Some(turn)),
-            Change::Hidden { root, .. } => members.plain("turn_id", Some(root)),
-            Change::Split { whole, right, .. } => {
-                members.plain("right", Some(right));
-                members.plain("turn_id", Some(whole));
+            LoggedChange::Metadata { turn, .. } => object.unescaped("turn_id", Some(turn)),
+            LoggedChange::Hidden { root, .. } => object.unescaped("turn_id", Some(root)),
+            LoggedChange::Split { whole, right, .. } => {
+                object.unescaped("right", Some(right));
+                object.unescaped("turn_id", Some(whole));
             }
             _ => {}
         }
-        members.end();
+        object.end();
     }
 
     /// Which kind of record it is.
     fn record(&self) -> &'static str {
         match self {
-            Change::Branch { .. } => "branch",
-            Change::Bookmark { .. } => "bookmark",
-            Change::Metadata { .. } => "metadata",
-            Change::Conversation { .. } => "conversation",
-            Change::Created { .. } => "turns",
-            Change::Hidden { .. } => "hidden",
-            Change::Split { .. } => "split",
-            Change::Observed { .. } => "observation",
-            Change::Record { .. } => "entry",
+            LoggedChange::Branch { .. } => "branch",
+            LoggedChange::Bookmark { .. } => "bookmark",
+            LoggedChange::Metadata { .. } => "metadata",
+            LoggedChange::Conversation { .. } => "conversation",
+            LoggedChange::Created { .. } => "turns",
+            LoggedChange::Hidden { .. } => "hidden",
+            LoggedChange::Split { .. } => "split",
+            LoggedChange::Observed { .. } => "observation",
+            LoggedChange::Record { .. } => "entry",
         }
     }
 
     pub(crate) fn from_json(json: &Json) -> Option<Self> {
         let member = |name: &str| json.get(name).cloned().unwrap_or(Json::Null);
         Some(match json.get("record")?.as_str()? {
-            "branch" => Change::Branch {
+            "branch" => LoggedChange::Branch {
                 id: parsed(json, "branch_id")?,
                 before: image(json, "before", BranchImage::from_json)?,
                 after: image(json, "after", BranchImage::from_json)?,
             },
-            "bookmark" => Change::Bookmark {
+            "bookmark" => LoggedChange::Bookmark {
                 name: Name::from_stored(json.get("name")?.as_str()?),
                 before: image(json, "before", BookmarkImage::from_json)?,
                 after: image(json, "after", BookmarkImage::from_json)?,
             },
-            "metadata" => Change::Metadata {
+            "metadata" => LoggedChange::Metadata {
                 turn: parsed(json, "turn_id")?,
                 key: MetadataKey::parse(json.get("key")?.as_str()?)?,
                 before: member("before"),
                 after: member("after"),
             },
-            "conversation" => Change::Conversation {
+            "conversation" => LoggedChange::Conversation {
                 field: ConversationField::parse(json.get("field")?.as_str()?)?,
                 before: member("before"),
                 after: member("after"),
             },
-            "turns" => Change::Created {
+            "turns" => LoggedChange::Created {
                 first: parsed(json, "first")?,
                 count: json.get("count")?.as_u64()?,
                 last_hash: parsed(json, "last_hash")?,
                 ids: optional(json, "ids")?,
             },
-            "hidden" => Change::Hidden {
+            "hidden" => LoggedChange::Hidden {
                 root: parsed(json, "turn_id")?,
                 cascade: json.get("cascade")?.as_bool()?,
             },
-            "split" => Change::Split {
+            "split" => LoggedChange::Split {
                 whole: parsed(json, "turn_id")?,
                 left: parsed(json, "left")?,
                 right: parsed(json, "right")?,
             },
-            "observation" => Change::Observed {
+            "observation" => LoggedChange::Observed {
                 id: parsed(json, "observation_id")?,
                 digest: parsed(json, "digest")?,
             },
             "entry" => {
                 let code = u8::try_from(json.get("kind")?.as_u64()?).ok()?;
                 let key = from_hex(json.get("key")?.as_str()?)?;
-                Change::Record {
+                LoggedChange::Record {
                     key: RecordKey::from_bytes(Family::from_code(code)?, &key),
                     before: Some(member("before")).filter(|value| !value.is_null()),
                     after: Some(member("after")).filter(|value| !value.is_null()),
@@ -265,13 +277,13 @@ impl Change {
 
 impl BranchImage {
     fn write(&self, out: &mut String) {
-        let mut members = Members::begin(out);
-        members.plain("created_at", Some(self.created_at));
-        members.plain("forked_from", self.forked_from);
-        members.text("name", Some(self.name.as_str()));
-        members.plain("tip", self.tip);
-        members.literal("version", self.version);
-        members.end();
+        let mut object = ObjectWriter::begin(out);
+        object.unescaped("created_at", Some(self.created_at));
+        object.unescaped("forked_from", self.forked_from);
+        object.text("name", Some(self.name.as_str()));
+        object.unescaped("tip", self.tip);
+        object.literal("version", self.version);
+        object.end();
     }
 
     fn from_json(json: &Json) -> Option<Self> {
@@ -287,11 +299,11 @@ impl BranchImage {
 
 impl BookmarkImage {
     fn write(&self, out: &mut String) {
-        let mut members = Members::begin(out);
-        members.text("conversation_id", Some(self.conversation.as_str()));
-        members.plain("created_at", Some(self.created_at));
-        members.plain("turn_id", Some(self.turn));
-        members.end();
+        let mut object = ObjectWriter::begin(out);
+        object.text("conversation_id", Some(self.conversation.as_str()));
+        object.unescaped("created_at", Some(self.created_at));
+        object.unescaped("turn_id", Some(self.turn));
+        object.end();
     }
 
     fn from_json(json: &Json) -> Option<Self> {
@@ -306,7 +318,7 @@ impl BookmarkImage {
 /// The detail of an operation: its changes, what it depends on, and what people want to read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OperationDetail {
-    pub changes: Vec<Change>,
+    pub changes: Vec<LoggedChange>,
     /// Operations of the same conversation whose records this one read.
     pub depends_on: Vec<u64>,
     /// Further facts, such as the operation that an undo took back.
@@ -317,14 +329,14 @@ impl OperationDetail {
     /// As canonical JSON.
     pub(crate) fn to_canonical(&self) -> String {
         let mut out = String::with_capacity(1024);
-        let mut members = Members::begin(&mut out);
-        write_array(members.name("changes"), &self.changes, |out, change| change.write(out));
-        write_array(members.name("depends_on"), &self.depends_on, |out, seq| {
+        let mut object = ObjectWriter::begin(&mut out);
+        write_array(object.key("changes"), &self.changes, |out, change| change.write(out));
+        write_array(object.key("depends_on"), &self.depends_on, |out, seq| {
             out.push_str(&seq.to_string());
         });
-        self.facts.write_canonical(members.name("facts"));
-        members.end();
-        debug_assert_eq!(canonical(&out).as_ref(), Some(&out));
+        self.facts.write_canonical(object.key("facts"));
+        object.end();
+        debug_assert_eq!(canonicalize(&out).as_ref(), Some(&out));
         out
     }
 
@@ -332,25 +344,25 @@ impl OperationDetail {
         let changes = json.get("changes")?.as_array()?;
         let depends_on = json.get("depends_on")?.as_array()?;
         Some(OperationDetail {
-            changes: changes.iter().map(Change::from_json).collect::<Option<_>>()?,
+            changes: changes.iter().map(LoggedChange::from_json).collect::<Option<_>>()?,
             depends_on: depends_on.iter().map(Json::as_u64).collect::<Option<_>>()?,
             facts: json.get("facts")?.as_object()?.clone(),
         })
     }
 
     /// The operation that an undo took back, or a redo did again.
-    pub(crate) fn turned(&self) -> Option<u64> {
+    pub(crate) fn target_operation(&self) -> Option<u64> {
         self.facts.get("operation").and_then(Json::as_u64)
     }
 
     /// The ids that it tells under a name: none, one or several.
-    pub(crate) fn told<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
-        let told = match self.facts.get(name) {
+    pub(crate) fn ids_in_fact<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
+        let ids = match self.facts.get(name) {
             None => &[],
             Some(Json::Array(several)) => several.as_slice(),
             Some(one) => std::slice::from_ref(one),
         };
-        told.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
+        ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
     }
 }
 

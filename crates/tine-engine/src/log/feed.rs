@@ -48,7 +48,7 @@ impl Engine {
                     at = position;
                     let key = operation.conversation;
                     let (project, conversation) = match names.entry(key) {
-                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Occupied(cached) => cached.into_mut(),
                         Entry::Vacant(unknown) => {
                             let owner = resolve::conversation_of(records, key)?;
                             unknown.insert((owner.project, owner.id))

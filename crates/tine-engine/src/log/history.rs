@@ -4,7 +4,7 @@ use tine_core::ConversationId;
 use tine_core::json;
 use tine_store::{Detail, Family, Operation, Visibility, required};
 
-use crate::log::change::{Change, ConversationField, OperationDetail};
+use crate::log::change::{ConversationField, LoggedChange, OperationDetail};
 use crate::ops::conversation::{bad_cursor, visibility_json};
 use crate::{Call, Engine, Error, Listing, OperationView, Page, Result};
 
@@ -80,34 +80,36 @@ fn summary(operation: &Operation) -> String {
     let mut observed = 0;
     for change in &detail.changes {
         parts.push(match change {
-            Change::Created { count: 1, .. } => "1 new turn".to_owned(),
-            Change::Created { count, .. } => format!("{count} new turns"),
-            Change::Hidden { cascade: true, .. } => "a turn and all below it hidden".to_owned(),
-            Change::Hidden { .. } => "a turn hidden".to_owned(),
-            Change::Split { .. } => "a turn shown as two".to_owned(),
-            Change::Branch { before: None, after: Some(after), .. } => {
+            LoggedChange::Created { count: 1, .. } => "1 new turn".to_owned(),
+            LoggedChange::Created { count, .. } => format!("{count} new turns"),
+            LoggedChange::Hidden { cascade: true, .. } => {
+                "a turn and all below it hidden".to_owned()
+            }
+            LoggedChange::Hidden { .. } => "a turn hidden".to_owned(),
+            LoggedChange::Split { .. } => "a turn shown as two".to_owned(),
+            LoggedChange::Branch { before: None, after: Some(after), .. } => {
                 format!("new branch {}", after.name)
             }
-            Change::Branch { before: Some(before), after: None, .. } => {
+            LoggedChange::Branch { before: Some(before), after: None, .. } => {
                 format!("branch {} removed", before.name)
             }
-            Change::Branch { before: Some(before), after: Some(after), .. }
+            LoggedChange::Branch { before: Some(before), after: Some(after), .. }
                 if before.name != after.name =>
             {
                 format!("branch {} → {}", before.name, after.name)
             }
-            Change::Branch { after, .. } => match after {
+            LoggedChange::Branch { after, .. } => match after {
                 Some(after) => format!("branch {} moved", after.name),
                 None => continue,
             },
-            Change::Bookmark { name, after: None, .. } => format!("bookmark {name} removed"),
-            Change::Bookmark { name, .. } => format!("bookmark {name} set"),
-            Change::Metadata { key, .. } => format!("{} of a turn", key.as_str()),
-            Change::Observed { .. } => {
+            LoggedChange::Bookmark { name, after: None, .. } => format!("bookmark {name} removed"),
+            LoggedChange::Bookmark { name, .. } => format!("bookmark {name} set"),
+            LoggedChange::Metadata { key, .. } => format!("{} of a turn", key.as_str()),
+            LoggedChange::Observed { .. } => {
                 observed += 1;
                 continue;
             }
-            Change::Record { key, after, .. } => match (key.family(), after) {
+            LoggedChange::Record { key, after, .. } => match (key.family(), after) {
                 (Family::Relationship, Some(_)) => "a relationship".to_owned(),
                 (Family::Relationship, None) => "a relationship removed".to_owned(),
                 (Family::Schema, _) => "a schema".to_owned(),
@@ -116,15 +118,17 @@ fn summary(operation: &Operation) -> String {
                 (Family::CommitHead, _) => continue,
                 _ => "an entity changed".to_owned(),
             },
-            Change::Conversation { before, .. }
+            LoggedChange::Conversation { before, .. }
                 if *before == visibility_json(Visibility::Undone) =>
             {
                 "new conversation".to_owned()
             }
-            Change::Conversation { field: ConversationField::Visibility, after, .. } => {
+            LoggedChange::Conversation { field: ConversationField::Visibility, after, .. } => {
                 format!("conversation {}", after.as_str().unwrap_or("changed"))
             }
-            Change::Conversation { field, .. } => format!("{} of the conversation", field.as_str()),
+            LoggedChange::Conversation { field, .. } => {
+                format!("{} of the conversation", field.as_str())
+            }
         });
     }
     match observed {
@@ -132,7 +136,7 @@ fn summary(operation: &Operation) -> String {
         1 => parts.push("1 observation".to_owned()),
         more => parts.push(format!("{more} observations")),
     }
-    if let Some(target) = detail.turned() {
+    if let Some(target) = detail.target_operation() {
         parts.push(format!("operation {target}"));
     }
     if let Some(turns) = detail.facts.get("purged_turns").and_then(json::Json::as_u64) {

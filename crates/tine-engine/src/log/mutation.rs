@@ -15,10 +15,10 @@ use tine_store::{
     Project, Read, Root, Turn, TurnLoc, Visibility, Write, required,
 };
 
-use crate::log::canonical_writer::{canonical, written};
-use crate::log::change::{BookmarkImage, BranchImage, Change, OperationDetail};
+use crate::log::canonical_writer::{canonicalize, parse_canonical};
+use crate::log::change::{BookmarkImage, BranchImage, LoggedChange, OperationDetail};
 use crate::tree::shown::{Tree, hide};
-use crate::tree::views::{self, Answered};
+use crate::tree::views::{self, ViewOrId};
 use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
 
 /// The answer of a change, in the form in which it is kept for a repeated call. It holds no
@@ -29,7 +29,7 @@ use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView}
 pub(crate) trait Receipt: Sized {
     /// Returns the receipt as a value.
     fn to_json(&self) -> Json {
-        written(&self.to_canonical())
+        parse_canonical(&self.to_canonical())
     }
 
     /// Returns the text that is stored: the canonical form of the value.
@@ -42,7 +42,7 @@ pub(crate) trait Receipt: Sized {
 
     /// Looks up what a repeated call's answer only names. It is done in the call's transaction, so
     /// that an answer about several things shows one state of them.
-    fn recall(&mut self, _records: &dyn Read, _project: &ProjectId) -> Result<()> {
+    fn load_views(&mut self, _records: &dyn Read, _project: &ProjectId) -> Result<()> {
         Ok(())
     }
 }
@@ -80,12 +80,12 @@ pub(crate) const PROJECT_LOG: &str = "~project";
 /// The ids that a call has drawn. A store may run a call's transaction more than once, and what
 /// others were told of it meanwhile must stay true: the same ids come again.
 #[derive(Default)]
-struct Drawn {
+struct MintedIds {
     ids: RefCell<Vec<[u8; 16]>>,
     next: Cell<usize>,
 }
 
-impl Drawn {
+impl MintedIds {
     fn begin(&self) {
         self.next.set(0);
     }
@@ -108,15 +108,15 @@ pub(crate) struct Mutation<'m> {
     pub now: Timestamp,
     pub kind: &'static str,
     pub conversation: Option<Conversation>,
-    drawn: &'m Drawn,
+    minted: &'m MintedIds,
     /// The id of the next turn, where it was told before.
     promised: Cell<Option<TurnId>>,
     seq: u64,
     /// The hash of the operation before this one.
     previous: Option<OperationHash>,
     /// Ids and hashes of turns that were read or made on the way.
-    met: RefCell<HashMap<TurnLoc, (TurnId, TurnHash)>>,
-    changes: Vec<Change>,
+    turn_names: RefCell<HashMap<TurnLoc, (TurnId, TurnHash)>>,
+    changes: Vec<LoggedChange>,
     depends_on: BTreeSet<u64>,
     facts: Object,
 }
@@ -153,23 +153,23 @@ impl Engine {
                 check_key("idempotency key", key, self.limits())?;
                 let Payload(payload) = payload(&request).into();
                 let signed = format!("{{\"operation\":\"{kind}\",\"payload\":{payload}}}");
-                debug_assert_eq!(canonical(&signed).as_ref(), Some(&signed));
+                debug_assert_eq!(canonicalize(&signed).as_ref(), Some(&signed));
                 Some(Digest::of(signed.as_bytes()))
             }
         };
         check_key("actor", &call.actor, self.limits())?;
         let now = self.now();
-        let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
+        let (engine, call, minted) = (self.clone(), call.clone(), MintedIds::default());
         self.write_if(keep, move |records| {
-            drawn.begin();
+            minted.begin();
             if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
                 && let Some(first) = records.idempotent(&call.project, key)?
             {
                 let (mut receipt, replay): (R, Replay) = replay(key, &fingerprint, &first)?;
-                receipt.recall(&*records, &call.project)?;
+                receipt.load_views(&*records, &call.project)?;
                 return Ok((receipt, replay));
             }
-            let mut mutation = Mutation::begin(&engine, &call, records, now, kind, &drawn);
+            let mut mutation = Mutation::begin(&engine, &call, records, now, kind, &minted);
             let receipt = rules(&mut mutation, &request)?;
             mutation.note_redacted();
             mutation.record(fingerprint, &receipt)?;
@@ -179,23 +179,23 @@ impl Engine {
 }
 
 /// Several operations in one transaction: all of them are kept, or none.
-pub(crate) struct Steps<'m> {
+pub(crate) struct OperationBatch<'m> {
     engine: &'m Engine,
     call: &'m Call,
     records: &'m mut dyn Write,
     now: Timestamp,
-    drawn: &'m Drawn,
+    minted: &'m MintedIds,
 }
 
-impl Steps<'_> {
+impl OperationBatch<'_> {
     /// Runs the rules of the next operation. One that changes nothing leaves no entry in the log.
-    pub(crate) fn step<T>(
+    pub(crate) fn operation<T>(
         &mut self,
         kind: &'static str,
         rules: impl FnOnce(&mut Mutation<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut mutation =
-            Mutation::begin(self.engine, self.call, self.records, self.now, kind, self.drawn);
+            Mutation::begin(self.engine, self.call, self.records, self.now, kind, self.minted);
         let answer = rules(&mut mutation)?;
         mutation.note_redacted();
         mutation.record(None, &())?;
@@ -219,18 +219,19 @@ impl Steps<'_> {
 impl Engine {
     /// Runs several operations in one transaction. They take no key: repeating them must add
     /// nothing by their own rules.
-    pub(crate) fn mutate_in_steps<Q: Send + 'static, T: Send + 'static>(
+    pub(crate) fn mutate_batch<Q: Send + 'static, T: Send + 'static>(
         &self,
         call: &Call,
         request: Q,
-        rules: impl Fn(&mut Steps<'_>, &Q) -> Result<T> + Send + 'static,
+        rules: impl Fn(&mut OperationBatch<'_>, &Q) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         check_key("actor", &call.actor, self.limits())?;
         let now = self.now();
-        let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
+        let (engine, call, minted) = (self.clone(), call.clone(), MintedIds::default());
         self.write(move |records| {
-            drawn.begin();
-            let mut steps = Steps { engine: &engine, call: &call, records, now, drawn: &drawn };
+            minted.begin();
+            let mut steps =
+                OperationBatch { engine: &engine, call: &call, records, now, minted: &minted };
             rules(&mut steps, &request)
         })
     }
@@ -254,11 +255,11 @@ pub(crate) fn seal(
 }
 
 fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Result<(R, Replay)> {
-    let known = required(first.idempotency.as_ref(), || format!("key {key}"))?;
-    if known.fingerprint != *fingerprint {
+    let idempotency = required(first.idempotency.as_ref(), || format!("key {key}"))?;
+    if idempotency.fingerprint != *fingerprint {
         return Err(Error::IdempotencyMismatch { key: key.to_owned() });
     }
-    let receipt = json::parse(known.answer.as_bytes(), json::MAX_DEPTH)
+    let receipt = json::parse(idempotency.answer.as_bytes(), json::MAX_DEPTH)
         .ok()
         .and_then(|json| R::from_json(&json));
     let receipt = required(receipt, || format!("answer to key {key}"))?;
@@ -267,7 +268,7 @@ fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Res
 
 impl<'m> Mutation<'m> {
     /// Refuses an id that was promised and is a turn's already.
-    pub(crate) fn refuse_known(&self, id: TurnId) -> Result<()> {
+    pub(crate) fn refuse_existing_turn(&self, id: TurnId) -> Result<()> {
         match self.reader().find_turn(&self.call.project, &id)? {
             None => Ok(()),
             Some(_) => {
@@ -283,7 +284,7 @@ impl<'m> Mutation<'m> {
         records: &'m mut dyn Write,
         now: Timestamp,
         kind: &'static str,
-        drawn: &'m Drawn,
+        minted: &'m MintedIds,
     ) -> Self {
         Mutation {
             engine,
@@ -292,11 +293,11 @@ impl<'m> Mutation<'m> {
             now,
             kind,
             conversation: None,
-            drawn,
+            minted,
             promised: Cell::default(),
             seq: 0,
             previous: None,
-            met: RefCell::default(),
+            turn_names: RefCell::default(),
             changes: Vec::new(),
             depends_on: BTreeSet::new(),
             facts: Object::new(),
@@ -341,7 +342,7 @@ impl<'m> Mutation<'m> {
     }
 
     fn new_id(&self) -> [u8; 16] {
-        self.drawn.next(|| self.engine.new_id(self.now))
+        self.minted.next(|| self.engine.new_id(self.now))
     }
 
     /// Makes a conversation the one whose log this operation enters.
@@ -361,8 +362,8 @@ impl<'m> Mutation<'m> {
         }
         let project = &self.call.project;
         let id = ConversationId::from_stored(PROJECT_LOG);
-        if let Some(known) = self.records.conversation(project, &id)? {
-            return self.open(known);
+        if let Some(existing) = self.records.conversation(project, &id)? {
+            return self.open(existing);
         }
         self.ensure_project()?;
         let root = Root { system_prompt: None, config: Json::Null };
@@ -414,8 +415,8 @@ impl<'m> Mutation<'m> {
 
     /// Notes a change. A record that was changed before in the same operation has one entry: as
     /// it was before the first change and after the last.
-    pub(crate) fn changed(&mut self, change: Change) {
-        if let Change::Observed { .. } = change {
+    pub(crate) fn changed(&mut self, change: LoggedChange) {
+        if let LoggedChange::Observed { .. } = change {
             return self.changes.push(change);
         }
         match self.changes.iter_mut().find(|earlier| earlier.same_record(&change)) {
@@ -426,7 +427,7 @@ impl<'m> Mutation<'m> {
 
     /// Leaves only facts to be logged, and what was observed.
     pub(crate) fn forget_changes(&mut self) {
-        self.changes.retain(|change| matches!(change, Change::Observed { .. }));
+        self.changes.retain(|change| matches!(change, LoggedChange::Observed { .. }));
     }
 
     pub(crate) fn depends_on(&mut self, operation: u64) {
@@ -444,15 +445,15 @@ impl<'m> Mutation<'m> {
     /// One more fact of a name: the first stands alone, several are a list.
     pub(crate) fn fact_also(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
-        let told = match self.facts.remove(name) {
+        let values = match self.facts.remove(name) {
             None => value,
-            Some(Json::Array(mut told)) => {
-                told.push(value);
-                Json::Array(told)
+            Some(Json::Array(mut values)) => {
+                values.push(value);
+                Json::Array(values)
             }
             Some(first) => Json::Array(vec![first, value]),
         };
-        self.facts.insert(name, told);
+        self.facts.insert(name, values);
     }
 
     /// A fact that matters only when something happened.
@@ -466,26 +467,26 @@ impl<'m> Mutation<'m> {
     pub(crate) fn depends_on_turn(&mut self, loc: Option<TurnLoc>) -> Result<()> {
         if let Some(loc) = loc {
             let turn = self.tree().turn(loc)?;
-            self.meet(&turn);
+            self.remember_turn(&turn);
             self.depends_on(turn.operation);
         }
         Ok(())
     }
 
     /// Remembers what a turn is called, so that it need not be read again for that.
-    pub(crate) fn meet(&self, turn: &Turn) {
-        self.met.borrow_mut().insert(turn.loc, (turn.id, turn.hash));
+    pub(crate) fn remember_turn(&self, turn: &Turn) {
+        self.turn_names.borrow_mut().insert(turn.loc, (turn.id, turn.hash));
     }
 
     fn id_and_hash(&self, loc: Option<TurnLoc>) -> Result<Option<(TurnId, TurnHash)>> {
         let Some(loc) = loc else {
             return Ok(None);
         };
-        if let Some(known) = self.met.borrow().get(&loc) {
-            return Ok(Some(*known));
+        if let Some(cached) = self.turn_names.borrow().get(&loc) {
+            return Ok(Some(*cached));
         }
         let turn = self.tree().turn(loc)?;
-        self.meet(&turn);
+        self.remember_turn(&turn);
         Ok(Some((turn.id, turn.hash)))
     }
 
@@ -503,9 +504,9 @@ impl<'m> Mutation<'m> {
     }
 
     /// A turn of the open conversation as this operation leaves it.
-    pub(crate) fn answered_turn(&self, loc: TurnLoc) -> Result<Answered<TurnView>> {
+    pub(crate) fn viewed_turn(&self, loc: TurnLoc) -> Result<ViewOrId<TurnView>> {
         let id = &self.conversation().id;
-        Ok(Answered::seen(views::turn_at(&self.tree(), id, loc)?))
+        Ok(ViewOrId::view(views::turn_at(&self.tree(), id, loc)?))
     }
 
     /// The open conversation as this operation leaves it.
@@ -543,7 +544,7 @@ impl<'m> Mutation<'m> {
 
     /// Adds, moves or renames a branch and notes the change.
     pub(crate) fn put_branch(&mut self, before: Option<&Branch>, after: &Branch) -> Result<()> {
-        let change = Change::Branch {
+        let change = LoggedChange::Branch {
             id: after.id,
             before: before.map(|branch| self.branch_image(branch)).transpose()?,
             after: Some(self.branch_image(after)?),
@@ -564,7 +565,7 @@ impl<'m> Mutation<'m> {
     pub(crate) fn delete_branch(&mut self, branch: &Branch) -> Result<()> {
         let before = Some(self.branch_image(branch)?);
         self.records.delete_branch(branch.conversation, &branch.id)?;
-        self.changed(Change::Branch { id: branch.id, before, after: None });
+        self.changed(LoggedChange::Branch { id: branch.id, before, after: None });
         Ok(())
     }
 
@@ -582,17 +583,17 @@ impl<'m> Mutation<'m> {
         before: Option<&Bookmark>,
         after: Option<&Bookmark>,
     ) -> Result<()> {
-        let Some(known) = before.or(after) else {
+        let Some(bookmark_record) = before.or(after) else {
             return Ok(());
         };
-        let (name, project) = (known.name.clone(), known.project.clone());
+        let (name, project) = (bookmark_record.name.clone(), bookmark_record.project.clone());
         let before = before.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
         let image = after.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
         match after {
             Some(bookmark) => self.records.put_bookmark(bookmark)?,
             None => self.records.delete_bookmark(&project, &name)?,
         }
-        self.changed(Change::Bookmark { name, before, after: image });
+        self.changed(LoggedChange::Bookmark { name, before, after: image });
         Ok(())
     }
 

@@ -18,25 +18,25 @@ use tine_core::{BranchId, Digest, Name, ObservationId, Timestamp, TurnHash, Turn
 use tine_store::{Detail, HiddenBy, Operation, RecordKey};
 
 use crate::log::change::{
-    BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, ids_digest,
+    BookmarkImage, BranchImage, ConversationField, LoggedChange, OperationDetail, ids_digest,
 };
 use crate::log::history::detail;
 use crate::ops::undo::{REDO, UNDO};
 
 /// What is known about a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tip {
+pub(crate) enum ExpectedBranch {
     /// All of it.
-    Exactly(BranchImage),
+    Exact(BranchImage),
     /// It is there; an undo, or an entry that was erased, has set it in a way that is not told.
-    Somehow,
+    Unknown,
     /// It is not there.
-    Gone,
+    Removed,
 }
 
 /// A chain of turns that the log tells of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ToldChain {
+pub(crate) struct LoggedChain {
     /// The operation that made them.
     pub(crate) seq: u64,
     pub(crate) first: TurnId,
@@ -47,7 +47,7 @@ pub(crate) struct ToldChain {
     pub(crate) ids: Option<Digest>,
 }
 
-impl ToldChain {
+impl LoggedChain {
     /// Whether the turns that the operation made, in order, have the ids that it sealed.
     pub(crate) fn has_ids(&self, made: &[TurnId]) -> bool {
         let Some(sealed) = self.ids else {
@@ -61,7 +61,7 @@ impl ToldChain {
 
 /// The state of one conversation by its log.
 #[derive(Default)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedState {
     /// Whether every entry could be read; otherwise sets may lack something.
     pub(crate) complete: bool,
     /// Operations that are undone.
@@ -69,7 +69,7 @@ pub(crate) struct Expected {
     /// Turns made by each operation.
     pub(crate) made: HashMap<u64, u64>,
     /// Chains of turns.
-    pub(crate) chains: Vec<ToldChain>,
+    pub(crate) chains: Vec<LoggedChain>,
     /// Operations of which a repair says that what they made is not all there.
     pub(crate) excused: BTreeSet<u64>,
     /// Hidden turns: by operation, root and reason.
@@ -79,7 +79,7 @@ pub(crate) struct Expected {
     /// When the conversation was made, if the log begins with that.
     pub(crate) created_at: Option<Timestamp>,
     /// Every branch that there ever was.
-    pub(crate) branches: BTreeMap<BranchId, Tip>,
+    pub(crate) branches: BTreeMap<BranchId, ExpectedBranch>,
     /// Bookmarks whose last change is known; absent ones too.
     pub(crate) bookmarks: HashMap<Name, Option<BookmarkImage>>,
     pub(crate) fields: Vec<(ConversationField, Json)>,
@@ -89,14 +89,14 @@ pub(crate) struct Expected {
     /// Records of families that were changed; `None` for those that were removed.
     pub(crate) records: BTreeMap<RecordKey, Option<Json>>,
     /// The changes of each operation that can be undone, for as long as they may be.
-    changes: HashMap<u64, Vec<Change>>,
+    changes: HashMap<u64, Vec<LoggedChange>>,
     /// The operation that undid another one last.
     undone_by: HashMap<u64, u64>,
 }
 
-impl Expected {
+impl ExpectedState {
     pub(crate) fn new() -> Self {
-        Expected { complete: true, ..Expected::default() }
+        ExpectedState { complete: true, ..ExpectedState::default() }
     }
 
     /// Takes in the next entry.
@@ -105,75 +105,77 @@ impl Expected {
         if seq == 1 && matches!(operation.kind.as_str(), "create" | "derive") {
             self.created_at = Some(operation.at);
         }
-        let known = match &operation.detail {
+        let entry = match &operation.detail {
             Detail::Kept(_) => detail(operation).ok(),
             Detail::Purged(_) => None,
         };
-        match (operation.kind.as_str(), known) {
+        match (operation.kind.as_str(), entry) {
             // What these change is known by their kind, also when it is erased.
             (crate::maintenance::purge::KIND, _) | ("metadata" | "conversation", None) => {
-                self.forget_words()
+                self.forget_text_fields()
             }
             (_, None) => {
                 self.complete = false;
-                self.forget_what_moves();
+                self.forget_movable_state();
             }
-            (UNDO | REDO, Some(known)) => self.turn_back(seq, &known),
-            (crate::maintenance::repair::KIND, Some(known)) => self.repaired(&known),
-            (_, Some(known)) => self.done(seq, known.changes),
+            (UNDO | REDO, Some(entry)) => self.apply_undo_or_redo(seq, &entry),
+            (crate::maintenance::repair::KIND, Some(entry)) => self.repaired(&entry),
+            (_, Some(entry)) => self.apply_changes(seq, entry.changes),
         }
     }
 
     /// Nothing is known any more about titles and metadata.
-    fn forget_words(&mut self) {
+    fn forget_text_fields(&mut self) {
         self.fields.clear();
         self.metadata.clear();
     }
 
     /// Nothing is known any more about records of which only the last change counts.
-    pub(crate) fn forget_what_moves(&mut self) {
-        self.forget_words();
+    pub(crate) fn forget_movable_state(&mut self) {
+        self.forget_text_fields();
         self.bookmarks.clear();
-        for tip in self.branches.values_mut().filter(|tip| **tip != Tip::Gone) {
-            *tip = Tip::Somehow;
+        for tip in self.branches.values_mut().filter(|tip| **tip != ExpectedBranch::Removed) {
+            *tip = ExpectedBranch::Unknown;
         }
     }
 
     /// What a repair left out is not expected any more, and what it set anew is not known.
-    fn repaired(&mut self, known: &OperationDetail) {
+    fn repaired(&mut self, entry: &OperationDetail) {
         self.complete = false;
-        self.forget_what_moves();
+        self.forget_movable_state();
         self.observed.clear();
         self.records.clear();
-        let incomplete = known.facts.get("incomplete").and_then(Json::as_array);
+        let incomplete = entry.facts.get("incomplete").and_then(Json::as_array);
         self.excused.extend(incomplete.into_iter().flatten().filter_map(Json::as_u64));
     }
 
-    fn done(&mut self, seq: u64, changes: Vec<Change>) {
+    fn apply_changes(&mut self, seq: u64, changes: Vec<LoggedChange>) {
         for change in &changes {
             match change {
-                Change::Branch { id, after, .. } => {
-                    let tip = after.clone().map_or(Tip::Gone, Tip::Exactly);
+                LoggedChange::Branch { id, after, .. } => {
+                    let tip = after.clone().map_or(ExpectedBranch::Removed, ExpectedBranch::Exact);
                     self.branches.insert(*id, tip);
                 }
-                Change::Bookmark { name, after, .. } => {
+                LoggedChange::Bookmark { name, after, .. } => {
                     self.bookmarks.insert(name.clone(), after.clone());
                 }
-                Change::Metadata { turn, key, after, .. } => {
+                LoggedChange::Metadata { turn, key, after, .. } => {
                     self.metadata.insert((*turn, *key), after.clone());
                 }
-                Change::Conversation { field, after, .. } => {
+                LoggedChange::Conversation { field, after, .. } => {
                     self.fields.retain(|(of, _)| of != field);
                     self.fields.push((*field, after.clone()));
                 }
-                Change::Created { first, count, last_hash, ids } => {
+                LoggedChange::Created { first, count, last_hash, ids } => {
                     *self.made.entry(seq).or_default() += count;
                     let (first, count, last_hash, ids) = (*first, *count, *last_hash, *ids);
-                    self.chains.push(ToldChain { seq, first, count, last_hash, ids });
+                    self.chains.push(LoggedChain { seq, first, count, last_hash, ids });
                 }
-                Change::Hidden { .. } | Change::Split { .. } => self.show(seq, change),
-                Change::Observed { id, digest } => self.observed.push((*id, *digest)),
-                Change::Record { key, after, .. } => {
+                LoggedChange::Hidden { .. } | LoggedChange::Split { .. } => {
+                    self.apply_visibility(seq, change)
+                }
+                LoggedChange::Observed { id, digest } => self.observed.push((*id, *digest)),
+                LoggedChange::Record { key, after, .. } => {
                     self.records.insert(key.clone(), after.clone());
                 }
             }
@@ -182,80 +184,85 @@ impl Expected {
     }
 
     /// A deletion or a split takes effect.
-    fn show(&mut self, seq: u64, change: &Change) {
+    fn apply_visibility(&mut self, seq: u64, change: &LoggedChange) {
         match change {
-            Change::Hidden { root, cascade } => {
+            LoggedChange::Hidden { root, cascade } => {
                 let by = if *cascade { HiddenBy::Cascade } else { HiddenBy::Reparent };
                 self.hidden.insert((seq, *root, by));
             }
-            Change::Split { whole, left, right } => {
+            LoggedChange::Split { whole, left, right } => {
                 self.splits.insert(*whole, (seq, *left, *right));
             }
             _ => {}
         }
     }
 
-    fn turn_back(&mut self, seq: u64, known: &OperationDetail) {
-        for change in &known.changes {
-            if let Change::Observed { id, digest } = change {
+    fn apply_undo_or_redo(&mut self, seq: u64, entry: &OperationDetail) {
+        for change in &entry.changes {
+            if let LoggedChange::Observed { id, digest } = change {
                 self.observed.push((*id, *digest));
             }
         }
-        let target = known.turned();
+        let target = entry.target_operation();
         let Some((target, changes)) =
             target.and_then(|target| Some((target, self.changes.get(&target)?.clone())))
         else {
             self.complete = false;
-            self.forget_what_moves();
+            self.forget_movable_state();
             return;
         };
         // An operation is undone when it holds, and done again when it does not: whichever way
         // was asked for, it is the other one now.
-        let again = self.undone.remove(&target);
-        if !again {
+        let redone = self.undone.remove(&target);
+        if !redone {
             self.undone.insert(target);
         }
         for change in &changes {
             match change {
-                Change::Created { .. } if again => {
+                LoggedChange::Created { .. } if redone => {
                     let undo = self.undone_by.get(&target).copied();
                     self.hidden.retain(|(operation, _, _)| Some(*operation) != undo);
                 }
-                Change::Created { first, .. } => {
+                LoggedChange::Created { first, .. } => {
                     self.hidden.insert((seq, *first, HiddenBy::Undo));
                 }
-                Change::Hidden { .. } | Change::Split { .. } if again => self.show(target, change),
-                Change::Hidden { .. } => {
+                LoggedChange::Hidden { .. } | LoggedChange::Split { .. } if redone => {
+                    self.apply_visibility(target, change)
+                }
+                LoggedChange::Hidden { .. } => {
                     self.hidden.retain(|(operation, _, _)| *operation != target);
                 }
-                Change::Split { whole, .. } => {
+                LoggedChange::Split { whole, .. } => {
                     self.splits.remove(whole);
                 }
-                Change::Branch { id, before, after } => {
-                    let there = if again { after } else { before }.is_some();
-                    self.branches.insert(*id, if there { Tip::Somehow } else { Tip::Gone });
+                LoggedChange::Branch { id, before, after } => {
+                    let there = if redone { after } else { before }.is_some();
+                    self.branches.insert(
+                        *id,
+                        if there { ExpectedBranch::Unknown } else { ExpectedBranch::Removed },
+                    );
                 }
-                Change::Bookmark { name, .. } => {
+                LoggedChange::Bookmark { name, .. } => {
                     self.bookmarks.remove(name);
                 }
-                Change::Metadata { turn, key, before, after } => {
-                    let value = if again { after } else { before };
+                LoggedChange::Metadata { turn, key, before, after } => {
+                    let value = if redone { after } else { before };
                     self.metadata.insert((*turn, *key), value.clone());
                 }
-                Change::Conversation { field, before, after } => {
-                    let value = if again { after } else { before };
+                LoggedChange::Conversation { field, before, after } => {
+                    let value = if redone { after } else { before };
                     self.fields.retain(|(of, _)| of != field);
                     self.fields.push((*field, value.clone()));
                 }
                 // What an undo takes back of it, it notes itself.
-                Change::Observed { .. } => {}
-                Change::Record { key, before, after } => {
-                    let value = if again { after } else { before };
+                LoggedChange::Observed { .. } => {}
+                LoggedChange::Record { key, before, after } => {
+                    let value = if redone { after } else { before };
                     self.records.insert(key.clone(), value.clone());
                 }
             }
         }
-        if !again {
+        if !redone {
             self.undone_by.insert(target, seq);
         }
     }

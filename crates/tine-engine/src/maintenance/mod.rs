@@ -1,6 +1,6 @@
 //! Work on a whole store: verifying, repairing and erasing.
 
-pub(crate) mod census;
+pub(crate) mod conversation_pages;
 pub(crate) mod expected;
 pub(crate) mod purge;
 pub(crate) mod repair;

@@ -11,7 +11,7 @@ use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::commits::commit_maintenance;
 use crate::knowledge::{KnowledgeReader, erase};
-use crate::log::change::{Change, ConversationField, all_parsed, parsed, text, texts};
+use crate::log::change::{ConversationField, LoggedChange, all_parsed, parsed, text, texts};
 use crate::log::history::detail;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::maintenance::sweep;
@@ -31,8 +31,8 @@ impl Engine {
     /// `confirm`, tells what would go and the word to confirm with. Cannot be undone.
     pub fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
         if request.confirm.is_none() {
-            let plan = self.read(|records| Plan::new(records, call, &request.target))?;
-            return Ok(plan.answer(Some(plan.word())));
+            let plan = self.read(|records| PurgePlan::new(records, call, &request.target))?;
+            return Ok(plan.answer(Some(plan.confirmation_code())));
         }
         let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
         let (purged, _) = self.mutate(call, KIND, request, payload, erase)?;
@@ -47,7 +47,7 @@ impl Engine {
 
 impl Engine {
     /// How many of these turns of a conversation still say what they said.
-    pub(crate) fn still_said(
+    pub(crate) fn count_unerased(
         &self,
         call: &Call,
         id: &ConversationId,
@@ -55,8 +55,8 @@ impl Engine {
     ) -> Result<u64> {
         self.read(|records| {
             let Some(found) = records.conversation(&call.project, id)? else { return Ok(0) };
-            let said = said_by(records, &found, turns)?;
-            Ok(u64::try_from(said.len()).unwrap_or(u64::MAX))
+            let unerased = unerased_turns(records, &found, turns)?;
+            Ok(u64::try_from(unerased.len()).unwrap_or(u64::MAX))
         })
     }
 
@@ -68,7 +68,7 @@ impl Engine {
         id: &ConversationId,
         turns: &[TurnId],
     ) -> Result<()> {
-        if self.still_said(call, id, turns)? == 0 {
+        if self.count_unerased(call, id, turns)? == 0 {
             return Ok(());
         }
         let request = (id.clone(), turns.to_vec());
@@ -77,8 +77,8 @@ impl Engine {
         };
         self.mutate(call, KIND, request, payload, |mutation, request| {
             let found = resolve::conversation(mutation.reader(), mutation.call, &request.0)?;
-            let said = said_by(mutation.reader(), &found, &request.1)?;
-            let plan = Plan::of_named(mutation.reader(), mutation.call, found, &said)?;
+            let unerased = unerased_turns(mutation.reader(), &found, &request.1)?;
+            let plan = PurgePlan::of_named(mutation.reader(), mutation.call, found, &unerased)?;
             carry_out(mutation, &plan)
         })?;
         self.sweep(&call.project)?;
@@ -87,27 +87,27 @@ impl Engine {
 }
 
 /// Those of the turns that are in a conversation and not erased.
-fn said_by(
+fn unerased_turns(
     records: &dyn Read,
     conversation: &Conversation,
     turns: &[TurnId],
 ) -> Result<Vec<TurnLoc>> {
-    let mut said = Vec::new();
+    let mut unerased = Vec::new();
     for id in turns {
         if let Some((key, loc)) = records.find_turn(&conversation.project, id)?
             && key == conversation.key
             && records.turn(loc)?.is_some_and(|turn| matches!(turn.content, Content::Kept(_)))
         {
-            said.push(loc);
+            unerased.push(loc);
         }
     }
-    Ok(said)
+    Ok(unerased)
 }
 
 fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
-    let plan = Plan::new(mutation.reader(), mutation.call, &request.target)?;
+    let plan = PurgePlan::new(mutation.reader(), mutation.call, &request.target)?;
     let word = request.confirm.as_deref().unwrap_or_default();
-    if word != plan.word() {
+    if word != plan.confirmation_code() {
         return Err(Error::invalid(format!(
             "`{word}` does not confirm this erasure; call without it to see what would go"
         )));
@@ -115,7 +115,7 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     carry_out(mutation, &plan)
 }
 
-fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
+fn carry_out(mutation: &mut Mutation<'_>, plan: &PurgePlan) -> Result<Purged> {
     match &plan.conversation {
         Some(conversation) => mutation.open(conversation.clone())?,
         None => mutation.open_project_log()?,
@@ -184,17 +184,17 @@ impl Receipt for Purged {
     }
 }
 
-struct Plan {
+struct PurgePlan {
     /// Whose log it enters; the project's own without one.
     conversation: Option<Conversation>,
     whole: bool,
     turns: Vec<Turn>,
     operations: Vec<u64>,
     holders: Vec<Holder>,
-    erasure: erase::Plan,
+    erasure: erase::ErasurePlan,
 }
 
-impl Plan {
+impl PurgePlan {
     fn new(records: &dyn Read, call: &Call, target: &PurgeTarget) -> Result<Self> {
         let (conversation, turns, whole) = match target {
             PurgeTarget::Turn(turn) => {
@@ -215,9 +215,9 @@ impl Plan {
                 }
                 (conversation, turns, true)
             }
-            PurgeTarget::Source(id) => return Plan::of_source(records, call, *id),
+            PurgeTarget::Source(id) => return PurgePlan::of_source(records, call, *id),
         };
-        let plan = Plan::of_turns(records, call, conversation, turns, whole)?;
+        let plan = PurgePlan::of_turns(records, call, conversation, turns, whole)?;
         plan.refuse_done(&KnowledgeReader::new(records, &call.project))?;
         Ok(plan)
     }
@@ -229,16 +229,17 @@ impl Plan {
         turns: Vec<Turn>,
         whole: bool,
     ) -> Result<Self> {
-        let (operations, told) = telling_operations(records, &conversation, &turns, whole)?;
+        let (operations, logged_sources) =
+            repeating_operations(records, &conversation, &turns, whole)?;
         let holders = other_holders(records, &turns)?;
         let knowledge = KnowledgeReader::new(records, &call.project);
         let ids = turns.iter().map(|turn| turn.id).collect();
-        let mut erasure = erase::Plan::of_turns(&knowledge, ids, &told)?;
+        let mut erasure = erase::ErasurePlan::of_turns(&knowledge, ids, &logged_sources)?;
         if whole {
             erasure.add_conversation(&knowledge, &conversation.id)?;
         }
         let conversation = Some(conversation);
-        Ok(Plan { conversation, whole, turns, operations, holders, erasure })
+        Ok(PurgePlan { conversation, whole, turns, operations, holders, erasure })
     }
 
     /// Turns, and all that hold part of their text.
@@ -255,13 +256,13 @@ impl Plan {
                 turns.extend(sharing_text(&tree, *loc)?.into_iter().map(|turn| (turn.loc, turn)));
             }
         }
-        Plan::of_turns(records, call, conversation, turns.into_values().collect(), false)
+        PurgePlan::of_turns(records, call, conversation, turns.into_values().collect(), false)
     }
 
     /// A turn that a source is the envelope of goes with it.
     fn of_source(records: &dyn Read, call: &Call, id: SourceId) -> Result<Self> {
         let knowledge = KnowledgeReader::new(records, &call.project);
-        let turn = match knowledge.known_source(id)?.turn {
+        let turn = match knowledge.require_source(id)?.turn {
             Some(turn) => records.find_turn(&call.project, &turn)?,
             None => None,
         };
@@ -269,15 +270,15 @@ impl Plan {
             Some((key, loc)) => {
                 let turns = sharing_text(&Tree::new(records, key), loc)?;
                 let conversation = resolve::conversation_of(records, key)?;
-                Plan::of_turns(records, call, conversation, turns, false)?
+                PurgePlan::of_turns(records, call, conversation, turns, false)?
             }
-            None => Plan {
+            None => PurgePlan {
                 conversation: None,
                 whole: false,
                 turns: Vec::new(),
                 operations: Vec::new(),
                 holders: Vec::new(),
-                erasure: erase::Plan::default(),
+                erasure: erase::ErasurePlan::default(),
             },
         };
         plan.erasure.add_source(&knowledge, id)?;
@@ -298,7 +299,7 @@ impl Plan {
     }
 
     /// A word that stands for just what would go.
-    fn word(&self) -> String {
+    fn confirmation_code(&self) -> String {
         let ids = self.turns.iter().map(|turn| text(&turn.id)).collect();
         let what = object([
             ("conversation_id", self.conversation.as_ref().map(|it| text(&it.id)).into()),
@@ -344,18 +345,18 @@ fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     }
     // Every part lies beside it or below another part; one may be met before what it is a half of.
     let beside = tree.raw_children(tree.raw_parent(top.loc)?)?;
-    let mut known = BTreeSet::from([top.id]);
+    let mut sharing = BTreeSet::from([top.id]);
     let mut found = vec![top];
     loop {
         let before = found.len();
         let mut pending = beside.clone();
         while let Some(loc) = pending.pop() {
             let turn = tree.turn(loc)?;
-            let part = turn.origin.part_of.is_some_and(|whole| known.contains(&whole));
+            let part = turn.origin.part_of.is_some_and(|whole| sharing.contains(&whole));
             if part {
                 pending.extend(tree.raw_children(Some(loc))?);
             }
-            if part && known.insert(turn.id) {
+            if part && sharing.insert(turn.id) {
                 found.push(turn);
             }
         }
@@ -369,34 +370,34 @@ fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
 
 /// Entries of the log whose detail repeats something that is to go, and the sources that any
 /// entry tells of.
-fn telling_operations(
+fn repeating_operations(
     records: &dyn Read,
     conversation: &Conversation,
     turns: &[Turn],
     whole: bool,
 ) -> Result<(Vec<u64>, BTreeSet<SourceId>)> {
     let ids: BTreeSet<_> = turns.iter().map(|turn| turn.id).collect();
-    let mut telling = Vec::new();
+    let mut repeating = Vec::new();
     let mut sources = BTreeSet::new();
     records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
         if let Detail::Kept(_) = &operation.detail
-            && let Ok(known) = detail(&operation)
+            && let Ok(entry) = detail(&operation)
         {
-            sources.extend(known.told::<SourceId>("source_id"));
-            let tells = known.changes.iter().any(|change| match change {
-                Change::Metadata { turn, .. } => ids.contains(turn),
-                Change::Conversation { field, .. } => {
+            sources.extend(entry.ids_in_fact::<SourceId>("source_id"));
+            let repeats = entry.changes.iter().any(|change| match change {
+                LoggedChange::Metadata { turn, .. } => ids.contains(turn),
+                LoggedChange::Conversation { field, .. } => {
                     whole && *field != ConversationField::Visibility
                 }
                 _ => false,
             });
-            if tells {
-                telling.push(operation.seq);
+            if repeats {
+                repeating.push(operation.seq);
             }
         }
         Ok(true)
     })?;
-    Ok((telling, sources))
+    Ok((repeating, sources))
 }
 
 fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<Holder>> {

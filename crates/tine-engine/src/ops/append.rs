@@ -5,12 +5,12 @@ use tine_core::json::Json;
 use tine_core::{ConversationId, Limits, Message, Name, ProjectId, Reference, TurnId};
 use tine_store::{Branch, Content, Read, SEGMENT_TURNS, Turn, TurnLoc, TurnOrigin};
 
-use crate::log::canonical_writer::{Members, write_array, written};
-use crate::log::change::{Change, text};
+use crate::log::canonical_writer::{ObjectWriter, parse_canonical, write_array};
+use crate::log::change::{LoggedChange, text};
 use crate::log::mutation::{Mutation, Payload, Receipt, Replay};
-use crate::tree::resolve::{self, Place};
+use crate::tree::resolve::{self, TreePosition};
 use crate::tree::shown::Tree;
-use crate::tree::views::{self, Answered};
+use crate::tree::views::{self, ViewOrId};
 use crate::{
     Append, Appended, BranchView, Call, Engine, Error, OnConflict, Outcome, Presence, Result,
     TurnRef, TurnView,
@@ -40,10 +40,10 @@ impl Engine {
         let request = Append { reuse: false, ..request };
         let payload = |(id, request): &(TurnId, Append)| {
             let mut out = String::new();
-            let mut members = Members::begin(&mut out);
-            members.name("append").push_str(&payload(request).0);
-            members.plain("turn_id", Some(id));
-            members.end();
+            let mut object = ObjectWriter::begin(&mut out);
+            object.key("append").push_str(&payload(request).0);
+            object.unescaped("turn_id", Some(id));
+            object.end();
             Payload(out)
         };
         let (receipt, replay) =
@@ -61,7 +61,7 @@ impl Engine {
         replay: &Replay,
     ) -> Result<Appended> {
         let AppendReceipt { turns, branch, forked } = receipt;
-        let view = |(turn, outcome)| Ok(self.answered_turn(call, turn)?.with_outcome(outcome));
+        let view = |(turn, outcome)| Ok(self.load_turn(call, turn)?.with_outcome(outcome));
         let turns = turns.into_iter().map(view).collect::<Result<_>>()?;
         let (replayed, undone) = (replay.replayed, replay.undone);
         let redacted = call.redacted.clone();
@@ -99,7 +99,7 @@ pub(crate) fn check_promised(engine: &Engine, messages: &[Message]) -> Result<()
 
 /// The next turn has the id that was promised for it.
 pub(crate) fn promise(mutation: &Mutation<'_>, id: TurnId) -> Result<()> {
-    mutation.refuse_known(id)?;
+    mutation.refuse_existing_turn(id)?;
     mutation.promise(id);
     Ok(())
 }
@@ -109,35 +109,35 @@ pub(crate) fn promise(mutation: &Mutation<'_>, id: TurnId) -> Result<()> {
 pub(crate) fn message_payload(message: &Message) -> Json {
     let mut out = String::new();
     write_message_payload(&mut out, message);
-    written(&out)
+    parse_canonical(&out)
 }
 
 /// Writes the same as canonical JSON.
 fn write_message_payload(out: &mut String, message: &Message) {
-    let mut members = Members::begin(out);
-    members.plain("created_at", message.created_at);
-    members.plain("message_digest", Some(message.digest()));
-    message.metadata.to_json().write_canonical(members.name("metadata"));
-    members.plain("status", Some(message.status.as_str()));
-    members.end();
+    let mut object = ObjectWriter::begin(out);
+    object.unescaped("created_at", message.created_at);
+    object.unescaped("message_digest", Some(message.digest()));
+    message.metadata.to_json().write_canonical(object.key("metadata"));
+    object.unescaped("status", Some(message.status.as_str()));
+    object.end();
 }
 
 fn payload(request: &Append) -> Payload {
     let mut out = String::with_capacity(512 * request.messages.len());
-    let mut members = Members::begin(&mut out);
-    members.text("branch", request.branch.as_deref());
-    members.text("conversation_id", Some(request.conversation.as_str()));
-    members.text("expected_tip", request.expected_tip.as_ref().map(Reference::as_str));
-    write_array(members.name("messages"), &request.messages, write_message_payload);
-    members.literal("on_conflict", request.on_conflict == OnConflict::Fork);
-    members.text("parent", request.parent.as_ref().map(Reference::as_str));
-    members.literal("reuse", request.reuse);
-    members.end();
+    let mut object = ObjectWriter::begin(&mut out);
+    object.text("branch", request.branch.as_deref());
+    object.text("conversation_id", Some(request.conversation.as_str()));
+    object.text("expected_tip", request.expected_tip.as_ref().map(Reference::as_str));
+    write_array(object.key("messages"), &request.messages, write_message_payload);
+    object.literal("on_conflict", request.on_conflict == OnConflict::Fork);
+    object.text("parent", request.parent.as_ref().map(Reference::as_str));
+    object.literal("reuse", request.reuse);
+    object.end();
     Payload(out)
 }
 
 pub(crate) struct AppendReceipt {
-    pub turns: Vec<(Answered<TurnView>, Outcome)>,
+    pub turns: Vec<(ViewOrId<TurnView>, Outcome)>,
     branch: BranchView,
     forked: bool,
 }
@@ -145,24 +145,24 @@ pub(crate) struct AppendReceipt {
 impl Receipt for AppendReceipt {
     fn to_canonical(&self) -> String {
         let mut out = String::with_capacity(512);
-        let turn = |out: &mut String, (turn, outcome): &(Answered<TurnView>, Outcome)| {
-            let mut members = Members::begin(out);
-            members.literal("created", *outcome == Outcome::Created);
-            members.plain("turn_id", Some(turn.id()));
-            members.end();
+        let turn = |out: &mut String, (turn, outcome): &(ViewOrId<TurnView>, Outcome)| {
+            let mut object = ObjectWriter::begin(out);
+            object.literal("created", *outcome == Outcome::Created);
+            object.unescaped("turn_id", Some(turn.id()));
+            object.end();
         };
-        let mut members = Members::begin(&mut out);
-        views::write_branch(&self.branch, members.name("branch"));
-        members.literal("forked", self.forked);
-        write_array(members.name("turns"), &self.turns, turn);
-        members.end();
+        let mut object = ObjectWriter::begin(&mut out);
+        views::write_branch(&self.branch, object.key("branch"));
+        object.literal("forked", self.forked);
+        write_array(object.key("turns"), &self.turns, turn);
+        object.end();
         out
     }
 
     fn from_json(json: &Json) -> Option<Self> {
         let turn = |json: &Json| {
             let outcome = Outcome::from_created(json.get("created")?.as_bool()?);
-            Some((Answered::from_json(json.get("turn_id")?)?, outcome))
+            Some((ViewOrId::from_json(json.get("turn_id")?)?, outcome))
         };
         let turns = json.get("turns")?.as_array()?.iter().map(turn);
         Some(AppendReceipt {
@@ -172,13 +172,13 @@ impl Receipt for AppendReceipt {
         })
     }
 
-    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
-        self.turns.iter_mut().try_for_each(|(turn, _)| turn.recall(records, project))
+    fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turns.iter_mut().try_for_each(|(turn, _)| turn.load_views(records, project))
     }
 }
 
 /// Where an append begins and which branch follows.
-struct Landing {
+struct AppendTarget {
     start: Option<TurnLoc>,
     branch: Option<Branch>,
     name: Name,
@@ -190,17 +190,17 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
         resolve::conversation(mutation.reader(), mutation.call, &request.conversation)?;
     refuse_purged(&conversation)?;
     mutation.open(conversation)?;
-    let landing = land(mutation, request)?;
+    let target = append_target(mutation, request)?;
 
     let id = mutation.conversation().id.clone();
     let mut turns = Vec::with_capacity(request.messages.len());
-    let mut end = landing.start;
+    let mut end = target.start;
     let mut rest = request.messages.as_slice();
     let mut siblings = None;
     if request.reuse {
         let tree = mutation.tree();
         let mut above: Option<Turn> = None;
-        while let Some((message, behind)) = rest.split_first() {
+        while let Some((message, remaining)) = rest.split_first() {
             let Some(found) = equal_child(&tree, end, message)? else {
                 break;
             };
@@ -208,25 +208,25 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
             turns.push((view, Outcome::Reused));
             end = Some(found.loc);
             above = Some(found);
-            rest = behind;
+            rest = remaining;
         }
-        let noticed = tree.noticed();
+        let dependencies = tree.dependencies();
         siblings = tree.take_children(end);
-        mutation.depends_on_all(noticed);
+        mutation.depends_on_all(dependencies);
     }
     let unchanged = rest.is_empty();
     if unchanged {
         mutation.depends_on_turn(end)?;
     }
-    let made = make_chain_beside(mutation, end, siblings, rest, |_| TurnOrigin::default())?;
+    let made = make_chain_with_siblings(mutation, end, siblings, rest, |_| Origin::default())?;
     end = made.turns.last().map(|turn| turn.loc).or(end);
     turns.extend(made.into_views(&id).map(|view| (view, Outcome::Created)));
 
-    let branch = follow(mutation, landing.branch, &landing.name, end, unchanged)?;
+    let branch = advance_branch(mutation, target.branch, &target.name, end, unchanged)?;
     let branch = mutation.branch_view(&branch)?;
     mutation.fact_if_changed("branch", text(&branch.name));
-    let turns = turns.into_iter().map(|(view, outcome)| (Answered::seen(view), outcome)).collect();
-    Ok(AppendReceipt { turns, branch, forked: landing.forked })
+    let turns = turns.into_iter().map(|(view, outcome)| (ViewOrId::view(view), outcome)).collect();
+    Ok(AppendReceipt { turns, branch, forked: target.forked })
 }
 
 /// A turn that was found below `above`, which spares looking its parents up.
@@ -256,7 +256,7 @@ pub(crate) fn refuse_purged(conversation: &tine_store::Conversation) -> Result<(
 }
 
 /// The branch that is to grow, if it is there, and its name; `main` where none is named.
-pub(crate) fn growing(
+pub(crate) fn target_branch(
     mutation: &Mutation<'_>,
     wanted: Option<&str>,
 ) -> Result<(Option<Branch>, Name)> {
@@ -272,10 +272,10 @@ pub(crate) fn growing(
 }
 
 /// Decides where the append begins and on which branch, as the contract says.
-fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
+fn append_target(mutation: &Mutation<'_>, request: &Append) -> Result<AppendTarget> {
     let records = mutation.reader();
     let key = mutation.key();
-    let (branch, name) = growing(mutation, request.branch.as_deref())?;
+    let (branch, name) = target_branch(mutation, request.branch.as_deref())?;
     let tip = branch.as_ref().and_then(|branch| branch.tip);
 
     if let Some(expected) = &request.expected_tip {
@@ -284,7 +284,7 @@ fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
             if request.on_conflict == OnConflict::Fork {
                 let expected = resolve::live(records, expected)?;
                 let name = free_name(records, key, &name, mutation.engine.limits())?;
-                return Ok(Landing { start: expected.turn, branch: None, name, forked: true });
+                return Ok(AppendTarget { start: expected.turn, branch: None, name, forked: true });
             }
             return Err(conflict(mutation, &name, expected.turn, tip)?);
         }
@@ -311,10 +311,10 @@ fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
         }
         None => tip,
     };
-    Ok(Landing { start, branch, name, forked: false })
+    Ok(AppendTarget { start, branch, name, forked: false })
 }
 
-fn within(mutation: &Mutation<'_>, turn: &tine_core::Reference) -> Result<Place> {
+fn within(mutation: &Mutation<'_>, turn: &tine_core::Reference) -> Result<TreePosition> {
     let wanted = TurnRef::within(mutation.conversation().id.clone(), turn.clone());
     resolve::find(mutation.reader(), mutation.call, &wanted)
 }
@@ -381,9 +381,9 @@ pub(crate) fn equal_child(
 ) -> Result<Option<Turn>> {
     for point in tree.match_points(parent)? {
         let turn = tree.turn(point.compare)?;
-        if says_the_same(&turn, message) {
-            let same = point.land == point.compare;
-            return Ok(Some(if same { turn } else { tree.turn(point.land)? }));
+        if same_message(&turn, message) {
+            let same = point.continue_at == point.compare;
+            return Ok(Some(if same { turn } else { tree.turn(point.continue_at)? }));
         }
     }
     Ok(None)
@@ -391,7 +391,7 @@ pub(crate) fn equal_child(
 
 /// Equality of messages: role, content and tool call id. What is left of an erased turn is a
 /// digest, and an erased turn must be recognised so that it is not brought back.
-pub(crate) fn says_the_same(turn: &Turn, message: &Message) -> bool {
+pub(crate) fn same_message(turn: &Turn, message: &Message) -> bool {
     match &turn.content {
         Content::Kept(body) => {
             turn.role == message.role
@@ -403,12 +403,12 @@ pub(crate) fn says_the_same(turn: &Turn, message: &Message) -> bool {
 }
 
 /// Turns that were just made, one under the other.
-pub(crate) struct Chain {
+pub(crate) struct TurnChain {
     parent: Option<Turn>,
     pub turns: Vec<Turn>,
 }
 
-impl Chain {
+impl TurnChain {
     /// The turns as shown: the parent was live, so raw and shown parents are the same.
     pub(crate) fn into_views(self, id: &ConversationId) -> impl Iterator<Item = TurnView> {
         let mut above = self.parent.map(|parent| (parent.hash, parent.id));
@@ -425,22 +425,22 @@ pub(crate) fn make_chain(
     mutation: &mut Mutation<'_>,
     parent: Option<TurnLoc>,
     messages: &[Message],
-    origin: impl Fn(usize) -> TurnOrigin,
-) -> Result<Chain> {
-    make_chain_beside(mutation, parent, None, messages, origin)
+    origin: impl Fn(usize) -> Origin,
+) -> Result<TurnChain> {
+    make_chain_with_siblings(mutation, parent, None, messages, origin)
 }
 
 /// The same where the raw children of the turn may be known.
-fn make_chain_beside(
+fn make_chain_with_siblings(
     mutation: &mut Mutation<'_>,
     parent: Option<TurnLoc>,
     mut siblings: Option<Vec<TurnLoc>>,
     messages: &[Message],
-    origin: impl Fn(usize) -> TurnOrigin,
-) -> Result<Chain> {
+    origin: impl Fn(usize) -> Origin,
+) -> Result<TurnChain> {
     let parent = parent.map(|loc| mutation.tree().turn(loc)).transpose()?;
     if let Some(parent) = &parent {
-        mutation.meet(parent);
+        mutation.remember_turn(parent);
     }
     let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
     if let Some(parent) = &parent
@@ -452,7 +452,7 @@ fn make_chain_beside(
         // A turn that was just made has no children yet.
         let siblings = match (turns.last(), siblings.take()) {
             (Some(_), _) => Vec::new(),
-            (None, Some(known)) => known,
+            (None, Some(given)) => given,
             (None, None) => {
                 mutation.tree().raw_children(parent.as_ref().map(|parent| parent.loc))?
             }
@@ -461,10 +461,10 @@ fn make_chain_beside(
         let turn = make_turn(mutation, above, &siblings, message, origin(index))?;
         turns.push(turn);
     }
-    if let Some(created) = Change::created(&turns) {
+    if let Some(created) = LoggedChange::created(&turns) {
         mutation.changed(created);
     }
-    Ok(Chain { parent, turns })
+    Ok(TurnChain { parent, turns })
 }
 
 /// Makes one turn under a raw parent that has these raw children.
@@ -515,7 +515,7 @@ pub(crate) fn make_turn(
         origin,
     };
     mutation.records.insert_turn(key, &turn)?;
-    mutation.meet(&turn);
+    mutation.remember_turn(&turn);
     Ok(turn)
 }
 
@@ -533,7 +533,7 @@ fn sibling_has(
 ///
 /// When every message was there already and the end lies on the branch's line, the tip stays:
 /// a retry or a shorter list takes nothing away.
-fn follow(
+fn advance_branch(
     mutation: &mut Mutation<'_>,
     branch: Option<Branch>,
     name: &Name,
@@ -541,7 +541,7 @@ fn follow(
     unchanged: bool,
 ) -> Result<Branch> {
     match branch {
-        Some(branch) if unchanged && mutation.tree().on_line(end, branch.tip)? => Ok(branch),
+        Some(branch) if unchanged && mutation.tree().on_shown_path(end, branch.tip)? => Ok(branch),
         Some(branch) => mutation.move_branch(&branch, end),
         None => {
             let branch = Branch {

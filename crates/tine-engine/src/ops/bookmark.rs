@@ -35,12 +35,12 @@ impl Engine {
         let payload = |name: &Name| object([("name", text(name))]);
         let (gone, _) =
             self.mutate(call, "delete_bookmark", name.clone(), payload, |mutation, name| {
-                let known = mutation.reader().bookmark(&mutation.call.project, name)?;
-                let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
-                let owner = resolve::conversation_of(mutation.reader(), known.conversation)?;
+                let existing = mutation.reader().bookmark(&mutation.call.project, name)?;
+                let existing = existing.ok_or_else(|| Error::not_found("bookmark", name))?;
+                let owner = resolve::conversation_of(mutation.reader(), existing.conversation)?;
                 mutation.open(owner)?;
-                let gone = views::bookmark(mutation.reader(), &known)?;
-                mutation.change_bookmark(Some(&known), None)?;
+                let gone = views::bookmark(mutation.reader(), &existing)?;
+                mutation.change_bookmark(Some(&existing), None)?;
                 Ok(gone)
             })?;
         Ok(gone)
@@ -49,9 +49,9 @@ impl Engine {
     /// One bookmark.
     pub fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
         self.read(|records| {
-            let known = records.bookmark(&call.project, name)?;
-            let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
-            views::bookmark(records, &known)
+            let found = records.bookmark(&call.project, name)?;
+            let found = found.ok_or_else(|| Error::not_found("bookmark", name))?;
+            views::bookmark(records, &found)
         })
     }
 
@@ -87,16 +87,16 @@ fn refuse_shadowed(mutation: &Mutation<'_>, name: &Name) -> Result<()> {
 
 fn set(mutation: &mut Mutation<'_>, (name, turn): &(Name, TurnRef)) -> Result<BookmarkView> {
     let place = resolve::place(mutation.reader(), mutation.call, turn)?;
-    let loc = place.turn_to_be("bookmarked")?;
+    let loc = place.require_turn_for("bookmarked")?;
     mutation.open(place.conversation)?;
     mutation.depends_on_turn(Some(loc))?;
     let project = mutation.call.project.clone();
     let before = mutation.reader().bookmark(&project, name)?;
-    if let Some(known) = &before
-        && known.turn == loc
-        && known.conversation == mutation.key()
+    if let Some(existing) = &before
+        && existing.turn == loc
+        && existing.conversation == mutation.key()
     {
-        return views::bookmark(mutation.reader(), known);
+        return views::bookmark(mutation.reader(), existing);
     }
     refuse_shadowed(mutation, name)?;
     let after = Bookmark {

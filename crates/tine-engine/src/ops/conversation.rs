@@ -7,12 +7,12 @@ use tine_store::{
     Visibility,
 };
 
-use crate::log::change::{Change, ConversationField, text};
+use crate::log::change::{ConversationField, LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{equal_child, make_chain, refuse_purged};
 use crate::tree::path;
 use crate::tree::resolve;
-use crate::tree::views::{self, Answered};
+use crate::tree::views::{self, ViewOrId};
 use crate::{
     Call, ConversationPatch, ConversationView, Derive, Derived, Engine, Error, Listing,
     NewConversation, Page, Result, TurnRef,
@@ -43,9 +43,9 @@ impl Engine {
             let title = request.title.clone().filter(|title| !title.trim().is_empty());
             let metadata = object_or_empty(&request.metadata);
             create(mutation, request.id.clone(), root, title, metadata, None)?;
-            Ok(Answered::seen(mutation.conversation_view()?))
+            Ok(ViewOrId::view(mutation.conversation_view()?))
         })?;
-        self.answered_conversation(call, made)
+        self.load_conversation(call, made)
     }
 
     /// Selects or makes the conversation that is this one under another root, and takes a path
@@ -70,7 +70,7 @@ impl Engine {
         };
         let (receipt, _) = self.mutate(call, "derive", request, payload, derive)?;
         Ok(Derived {
-            conversation: self.answered_conversation(call, receipt.conversation)?,
+            conversation: self.load_conversation(call, receipt.conversation)?,
             created: receipt.created,
             turns: receipt.turns,
         })
@@ -86,14 +86,14 @@ impl Engine {
 
     /// The conversation of an answer; one that is only known by its id as it is now, also when
     /// its making was undone since: a repeated call gives the first answer again.
-    fn answered_conversation(
+    fn load_conversation(
         &self,
         call: &Call,
-        conversation: Answered<ConversationView>,
+        conversation: ViewOrId<ConversationView>,
     ) -> Result<ConversationView> {
         match conversation {
-            Answered::Seen(view) => Ok(*view),
-            Answered::Known(id) => self.read(|records| {
+            ViewOrId::View(view) => Ok(*view),
+            ViewOrId::Id(id) => self.read(|records| {
                 let found = records.conversation(&call.project, &id)?;
                 let found = tine_store::required(found, || format!("conversation {id}"))?;
                 views::conversation(records, &found)
@@ -169,10 +169,10 @@ impl Engine {
             let found = resolve::conversation(mutation.reader(), mutation.call, id)?;
             mutation.open(found)?;
             patch_fields(mutation, patch)?;
-            Ok(Answered::seen(mutation.conversation_view()?))
+            Ok(ViewOrId::view(mutation.conversation_view()?))
         };
         let (patched, _) = self.mutate(call, "conversation", request, payload, rules)?;
-        self.answered_conversation(call, patched)
+        self.load_conversation(call, patched)
     }
 
     pub(crate) fn page_limit(&self, wanted: Option<usize>) -> Result<usize> {
@@ -260,7 +260,7 @@ pub(crate) fn create(
     };
     mutation.put_branch(None, &branch)?;
     // Undoing the making of a conversation makes it as if it were not there.
-    mutation.changed(Change::Conversation {
+    mutation.changed(LoggedChange::Conversation {
         field: ConversationField::Visibility,
         before: visibility_json(Visibility::Undone),
         after: visibility_json(Visibility::Shown),
@@ -288,7 +288,7 @@ pub(crate) fn visibility_from(json: &Json) -> Option<Visibility> {
 }
 
 struct DeriveReceipt {
-    conversation: Answered<ConversationView>,
+    conversation: ViewOrId<ConversationView>,
     created: bool,
     turns: usize,
 }
@@ -304,7 +304,7 @@ impl Receipt for DeriveReceipt {
 
     fn from_json(json: &Json) -> Option<Self> {
         Some(DeriveReceipt {
-            conversation: Answered::from_json(json.get("conversation_id")?)?,
+            conversation: ViewOrId::from_json(json.get("conversation_id")?)?,
             created: json.get("created")?.as_bool()?,
             turns: usize::try_from(json.get("turns")?.as_u64()?).ok()?,
         })
@@ -334,15 +334,15 @@ fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt
     let shown = |found: &Conversation| {
         found.root_hash == root_hash && found.visibility.is_there() && found.root.is_some()
     };
-    let known = if shown(&original) {
+    let existing = if shown(&original) {
         Some(original.clone())
     } else {
         let derived = mutation.reader().derivatives(&call.project, &original.id)?;
         derived.into_iter().find(shown)
     };
-    let created = known.is_none();
-    match known {
-        Some(known) => mutation.open(known)?,
+    let created = existing.is_none();
+    match existing {
+        Some(existing) => mutation.open(existing)?,
         None => {
             let origin = DerivedFrom { conversation: original.id.clone(), turn: source };
             let metadata = Json::Object(Object::new());
@@ -351,7 +351,7 @@ fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt
         }
     }
     let turns = take_over(mutation, at.unwrap_or_default())?;
-    let conversation = Answered::seen(mutation.conversation_view()?);
+    let conversation = ViewOrId::view(mutation.conversation_view()?);
     Ok(DeriveReceipt { conversation, created, turns })
 }
 
@@ -375,19 +375,17 @@ fn take_over(mutation: &mut Mutation<'_>, turns: Vec<tine_store::Turn>) -> Resul
         });
     }
     let mut end: Option<TurnLoc> = None;
-    let mut known = 0;
-    while let Some(message) = messages.get(known) {
+    let mut common = 0;
+    while let Some(message) = messages.get(common) {
         match equal_child(&mutation.tree(), end, message)? {
             Some(found) => end = Some(found.loc),
             None => break,
         }
-        known += 1;
+        common += 1;
     }
-    let origin = |index: usize| TurnOrigin {
-        derived_from: Some(turns[known + index].id),
-        ..TurnOrigin::default()
-    };
-    let made = make_chain(mutation, end, &messages[known..], origin)?.turns;
+    let origin =
+        |index: usize| Origin { derived_from: Some(turns[common + index].id), ..Origin::default() };
+    let made = make_chain(mutation, end, &messages[common..], origin)?.turns;
     let Some(last) = made.last() else {
         return Ok(0);
     };
@@ -437,6 +435,6 @@ fn note<T: Clone + PartialEq + Into<Json>>(
 ) {
     if before != after {
         let (before, after) = (before.clone().into(), after.clone().into());
-        mutation.changed(Change::Conversation { field, before, after });
+        mutation.changed(LoggedChange::Conversation { field, before, after });
     }
 }

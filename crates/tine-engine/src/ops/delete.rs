@@ -7,10 +7,10 @@ use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
 use crate::commits::commit_maintenance;
 use crate::error::refuse_referenced;
 use crate::knowledge::{self, slot_sync};
-use crate::log::change::{Change, text, texts};
+use crate::log::change::{LoggedChange, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
-use crate::tree::resolve::{self, Place};
-use crate::tree::shown::{Piece, State, Tree};
+use crate::tree::resolve::{self, TreePosition};
+use crate::tree::shown::{SegmentRun, Tree, TurnState};
 use crate::tree::views;
 use crate::{BranchView, Call, Delete, DeleteMode, Deleted, Engine, Result};
 
@@ -21,7 +21,7 @@ impl Engine {
         if request.dry_run {
             return self.read(|records| {
                 let place = resolve::place(records, call, &request.turn)?;
-                let plan = Plan::new(records, &place, request.mode)?;
+                let plan = DeletionPlan::new(records, &place, request.mode)?;
                 plan.answer(records, &place, true)
             });
         }
@@ -39,10 +39,10 @@ impl Engine {
 }
 
 /// What a deletion touches.
-struct Plan {
+struct DeletionPlan {
     root: TurnLoc,
     mode: DeleteMode,
-    runs: Vec<Piece>,
+    runs: Vec<SegmentRun>,
     turns: usize,
     heir: Option<TurnLoc>,
     branches: Vec<Branch>,
@@ -50,9 +50,9 @@ struct Plan {
     depends_on: Vec<u64>,
 }
 
-impl Plan {
-    fn new(records: &dyn Read, place: &Place, mode: DeleteMode) -> Result<Self> {
-        let root = place.turn_to_be("deleted")?;
+impl DeletionPlan {
+    fn new(records: &dyn Read, place: &TreePosition, mode: DeleteMode) -> Result<Self> {
+        let root = place.require_turn_for("deleted")?;
         let key = place.conversation.key;
         let tree = Tree::new(records, key);
         let runs = tree.runs(root, mode == DeleteMode::Cascade)?;
@@ -68,10 +68,10 @@ impl Plan {
         }
         let heir = tree.shown_parent(root)?;
         let turns = count_live(&tree, &runs)?;
-        depends_on.extend(tree.noticed());
+        depends_on.extend(tree.dependencies());
         let branches = records.branches(key)?;
         let bookmarks = records.bookmarks_in(key)?;
-        Ok(Plan {
+        Ok(DeletionPlan {
             root,
             mode,
             runs: runs.clone(),
@@ -87,7 +87,7 @@ impl Plan {
     }
 
     /// What the caller is told; branches as they are in the store now.
-    fn answer(&self, records: &dyn Read, place: &Place, dry_run: bool) -> Result<Deleted> {
+    fn answer(&self, records: &dyn Read, place: &TreePosition, dry_run: bool) -> Result<Deleted> {
         let id = &place.conversation.id;
         let tree = Tree::new(records, place.conversation.key);
         let views = self.branches.iter().map(|branch| {
@@ -110,11 +110,11 @@ impl Plan {
     }
 }
 
-fn count_live(tree: &Tree<'_>, runs: &[Piece]) -> Result<usize> {
+fn count_live(tree: &Tree<'_>, runs: &[SegmentRun]) -> Result<usize> {
     let mut live = 0;
     for run in runs {
         for index in run.from..=run.to {
-            if tree.state(TurnLoc { segment: run.segment, index })? == State::Live {
+            if tree.state(TurnLoc { segment: run.segment, index })? == TurnState::Live {
                 live += 1;
             }
         }
@@ -124,7 +124,7 @@ fn count_live(tree: &Tree<'_>, runs: &[Piece]) -> Result<usize> {
 
 fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     let place = resolve::place(mutation.reader(), mutation.call, &request.turn)?;
-    let plan = Plan::new(mutation.reader(), &place, request.mode)?;
+    let plan = DeletionPlan::new(mutation.reader(), &place, request.mode)?;
     let answer = plan.answer(mutation.reader(), &place, false)?;
     mutation.open(place.conversation)?;
     if !request.force {
@@ -143,7 +143,7 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     mutation.hide(plan.root, by, seq)?;
     slot_sync::after_hiding(mutation, &plan.runs)?;
     let cascade = plan.mode == DeleteMode::Cascade;
-    mutation.changed(Change::Hidden { root: answer.turn, cascade });
+    mutation.changed(LoggedChange::Hidden { root: answer.turn, cascade });
     for branch in &plan.branches {
         mutation.move_branch(branch, plan.heir)?;
     }

@@ -10,7 +10,7 @@ use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{equal_child, make_chain, message_payload, refuse_purged};
 use crate::tree::resolve;
-use crate::tree::views::{self, Answered};
+use crate::tree::views::{self, ViewOrId};
 use crate::{
     BranchView, Call, Edit, Edited, Engine, Error, Outcome, Regenerate, Result, TurnRef, TurnView,
 };
@@ -58,7 +58,7 @@ impl Engine {
             ])
         };
         let rules = |mutation: &mut Mutation<'_>, request: &Regenerate| {
-            mutation.refuse_known(request.id)?;
+            mutation.refuse_existing_turn(request.id)?;
             mutation.promise(request.id);
             version(mutation, &request.turn, request.branch.as_deref(), false, |old| {
                 if old.role != Role::Assistant || request.message.role != Role::Assistant {
@@ -73,13 +73,13 @@ impl Engine {
     }
 
     fn edited(&self, call: &Call, receipt: EditReceipt) -> Result<Edited> {
-        let turn = self.answered_turn(call, receipt.turn)?.with_outcome(receipt.outcome);
+        let turn = self.load_turn(call, receipt.turn)?.with_outcome(receipt.outcome);
         Ok(Edited { turn, branch: receipt.branch, redacted: call.redacted.clone() })
     }
 }
 
 struct EditReceipt {
-    turn: Answered<TurnView>,
+    turn: ViewOrId<TurnView>,
     outcome: Outcome,
     branch: Option<BranchView>,
 }
@@ -96,7 +96,7 @@ impl Receipt for EditReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         let created = json.get("created")?.as_bool()?;
         Some(EditReceipt {
-            turn: Answered::from_json(json.get("turn_id")?)?,
+            turn: ViewOrId::from_json(json.get("turn_id")?)?,
             outcome: Outcome::from_created(created),
             branch: match json.get("branch")? {
                 Json::Null => None,
@@ -116,7 +116,7 @@ fn version(
 ) -> Result<EditReceipt> {
     let call = mutation.call;
     let place = resolve::place(mutation.reader(), call, turn)?;
-    let loc = place.turn_to_be("edited")?;
+    let loc = place.require_turn_for("edited")?;
     refuse_purged(&place.conversation)?;
     mutation.open(place.conversation)?;
     let branch = match branch {
@@ -133,11 +133,11 @@ fn version(
         .check(mutation.engine.limits())
         .map_err(|source| Error::Message { index: 0, source })?;
     let parent = tree.shown_parent(loc)?;
-    let known = if reuse { equal_child(&tree, parent, &message)? } else { None };
-    let noticed = tree.noticed();
-    mutation.depends_on_all(noticed);
+    let existing = if reuse { equal_child(&tree, parent, &message)? } else { None };
+    let dependencies = tree.dependencies();
+    mutation.depends_on_all(dependencies);
     mutation.depends_on(old.operation);
-    let (turn, outcome) = match known {
+    let (turn, outcome) = match existing {
         Some(turn) => {
             mutation.depends_on(turn.operation);
             (turn, Outcome::Reused)
@@ -166,5 +166,5 @@ fn version(
         None => None,
     };
     mutation.fact_if_changed("edited_from", text(&old.id));
-    Ok(EditReceipt { turn: mutation.answered_turn(turn.loc)?, outcome, branch })
+    Ok(EditReceipt { turn: mutation.viewed_turn(turn.loc)?, outcome, branch })
 }

@@ -7,8 +7,8 @@ use tine_store::{Branch, TurnLoc};
 use crate::log::change::text;
 use crate::log::mutation::Mutation;
 use crate::ops::append::{free_name, refuse_purged};
-use crate::tree::resolve::{self, Place};
-use crate::tree::shown::State;
+use crate::tree::resolve::{self, TreePosition};
+use crate::tree::shown::TurnState;
 use crate::tree::views;
 use crate::{BranchView, Call, Engine, Error, Fork, ForkPoint, Result, TurnRef};
 
@@ -83,7 +83,7 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
 fn before_turn(
     mutation: &mut Mutation<'_>,
     wanted: &TurnRef,
-    found: Place,
+    found: TreePosition,
 ) -> Result<Option<TurnLoc>> {
     let last_half = found.require_turn()?;
     let named = resolve::named(mutation.reader(), mutation.call, wanted)?;
@@ -92,11 +92,11 @@ fn before_turn(
         Some(loc) if tree.last_half(loc)? == last_half => tree.first_half(loc)?,
         _ => last_half,
     };
-    if tree.state(first)? != State::Live {
+    if tree.state(first)? != TurnState::Live {
         resolve::live(mutation.reader(), found)?;
     }
     let parent = tree.shown_parent(first)?;
-    let noticed = tree.noticed();
-    mutation.depends_on_all(noticed);
+    let dependencies = tree.dependencies();
+    mutation.depends_on_all(dependencies);
     Ok(parent)
 }

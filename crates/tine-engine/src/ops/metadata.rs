@@ -6,7 +6,7 @@ use tine_core::json::{Json, object};
 use tine_core::metadata::MetadataKey;
 use tine_store::Content;
 
-use crate::log::change::{Change, text};
+use crate::log::change::{LoggedChange, text};
 use crate::log::mutation::Mutation;
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, MetadataPatch, Result, TurnRef, TurnView};
@@ -23,12 +23,12 @@ impl Engine {
             self.mutate(call, "metadata", (turn, patch), payload, |mutation, request| {
                 let (turn, patch) = request;
                 let place = resolve::place(mutation.reader(), mutation.call, turn)?;
-                let loc = place.turn_to_be("given metadata")?;
+                let loc = place.require_turn_for("given metadata")?;
                 mutation.open(place.conversation)?;
                 apply(mutation, loc, patch)?;
-                mutation.answered_turn(loc)
+                mutation.viewed_turn(loc)
             })?;
-        self.answered_turn(call, turn)
+        self.load_turn(call, turn)
     }
 }
 
@@ -90,7 +90,7 @@ fn apply(
         next.set(key, value, mutation.engine.limits())?;
         let after = next.get(key);
         if before != after {
-            mutation.changed(Change::Metadata { turn: turn.id, key, before, after });
+            mutation.changed(LoggedChange::Metadata { turn: turn.id, key, before, after });
         }
     }
     if next != turn.metadata {

@@ -11,8 +11,8 @@ impl Engine {
     pub fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
         let (id, now) = (id.clone(), self.now());
         self.write(move |records| {
-            if let Some(known) = records.project(&id)? {
-                return Ok((view(known), false));
+            if let Some(existing) = records.project(&id)? {
+                return Ok((view(existing), false));
             }
             let project = Project { id: id.clone(), created_at: now };
             records.insert_project(&project)?;

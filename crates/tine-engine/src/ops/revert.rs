@@ -4,7 +4,7 @@ use tine_core::TurnId;
 use tine_core::json::{Json, object};
 use tine_store::{Branch, TurnLoc, required};
 
-use crate::log::change::{Change, text};
+use crate::log::change::{LoggedChange, text};
 use crate::log::history::detail;
 use crate::log::mutation::Mutation;
 use crate::ops::append::conflict;
@@ -22,7 +22,7 @@ impl Engine {
                 Error::invalid("revert needs the turn to go back to, such as main~1")
             })?;
             let to = target(mutation, to)?;
-            if !mutation.tree().on_line(to, branch.tip)? {
+            if !mutation.tree().on_shown_path(to, branch.tip)? {
                 return Err(Error::invalid(format!(
                     "that turn is not on the line of `{}`; fork there instead",
                     branch.name
@@ -42,7 +42,7 @@ impl Engine {
                 Some(to) => target(mutation, to)?,
                 None => before_last_revert(mutation, &branch)?,
             };
-            if !mutation.tree().on_line(branch.tip, to)? {
+            if !mutation.tree().on_shown_path(branch.tip, to)? {
                 return Err(Error::invalid(format!(
                     "that turn does not lie below the tip of `{}`; fork there instead",
                     branch.name
@@ -119,12 +119,13 @@ fn before_last_revert(mutation: &Mutation<'_>, branch: &Branch) -> Result<Option
     };
     for revert in reverts.iter().rev() {
         for change in detail(revert)?.changes {
-            let Change::Branch { id, before: Some(before), after: Some(after) } = change else {
+            let LoggedChange::Branch { id, before: Some(before), after: Some(after) } = change
+            else {
                 continue;
             };
             if id == branch.id && shown(after.tip)? == branch.tip {
                 let conversation = mutation.conversation().clone();
-                let place = resolve::Place { conversation, turn: shown(before.tip)? };
+                let place = resolve::TreePosition { conversation, turn: shown(before.tip)? };
                 return Ok(resolve::live(records, place)?.turn);
             }
         }

@@ -8,11 +8,11 @@ use tine_core::text::split_at_scalar;
 use tine_core::{Body, Message, Metadata, ProjectId, Role, TurnId};
 use tine_store::{Content, Read, Split, Turn, TurnOrigin};
 
-use crate::log::change::{Change, text};
+use crate::log::change::{LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{make_turn, refuse_purged};
 use crate::tree::resolve;
-use crate::tree::views::Answered;
+use crate::tree::views::ViewOrId;
 use crate::{Call, Engine, Error, Result, SplitDone, SplitTurn, TurnView};
 
 impl Engine {
@@ -29,16 +29,16 @@ impl Engine {
         let (receipt, _) = self.mutate(call, "split", request, payload, split)?;
         Ok(SplitDone {
             whole: receipt.whole,
-            left: self.answered_turn(call, receipt.left)?,
-            right: self.answered_turn(call, receipt.right)?,
+            left: self.load_turn(call, receipt.left)?,
+            right: self.load_turn(call, receipt.right)?,
         })
     }
 }
 
 struct SplitReceipt {
     whole: TurnId,
-    left: Answered<TurnView>,
-    right: Answered<TurnView>,
+    left: ViewOrId<TurnView>,
+    right: ViewOrId<TurnView>,
 }
 
 impl Receipt for SplitReceipt {
@@ -53,26 +53,26 @@ impl Receipt for SplitReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         Some(SplitReceipt {
             whole: TurnId::from_json(json.get("whole")?)?,
-            left: Answered::from_json(json.get("left")?)?,
-            right: Answered::from_json(json.get("right")?)?,
+            left: ViewOrId::from_json(json.get("left")?)?,
+            right: ViewOrId::from_json(json.get("right")?)?,
         })
     }
 
-    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
-        self.left.recall(records, project)?;
-        self.right.recall(records, project)
+    fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.left.load_views(records, project)?;
+        self.right.load_views(records, project)
     }
 }
 
 fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceipt> {
     let place = resolve::place(mutation.reader(), mutation.call, &request.turn)?;
-    let loc = place.turn_to_be("split")?;
+    let loc = place.require_turn_for("split")?;
     refuse_purged(&place.conversation)?;
     mutation.open(place.conversation)?;
     let tree = mutation.tree();
     let whole = tree.turn(loc)?;
-    let words = splittable_text(&whole)?;
-    let (left, right) = split_at_scalar(&words, request.offset)?;
+    let content = splittable_text(&whole)?;
+    let (left, right) = split_at_scalar(&content, request.offset)?;
     let parent = match tree.raw_parent(loc)? {
         Some(parent) => Some(tree.turn(parent)?),
         None => None,
@@ -94,7 +94,7 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     let left = make_turn(mutation, parent.as_ref(), &beside, &half(left, first), origin())?;
     let right = make_turn(mutation, Some(&left), &[], &half(right, second), origin())?;
     let halves = [left, right];
-    if let Some(created) = Change::created(&halves) {
+    if let Some(created) = LoggedChange::created(&halves) {
         mutation.changed(created);
     }
     let [left, right] = halves;
@@ -105,12 +105,12 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
         right: right.loc,
         operation: mutation.seq(),
     })?;
-    mutation.changed(Change::Split { whole: whole.id, left: left.id, right: right.id });
+    mutation.changed(LoggedChange::Split { whole: whole.id, left: left.id, right: right.id });
     follow(mutation, &whole, &right)?;
     Ok(SplitReceipt {
         whole: whole.id,
-        left: mutation.answered_turn(left.loc)?,
-        right: mutation.answered_turn(right.loc)?,
+        left: mutation.viewed_turn(left.loc)?,
+        right: mutation.viewed_turn(right.loc)?,
     })
 }
 

@@ -15,11 +15,11 @@ use tine_store::{
 
 use crate::error::refuse_referenced;
 use crate::knowledge::{self, slot_sync};
-use crate::log::change::{BookmarkImage, BranchImage, Change, ConversationField, text};
+use crate::log::change::{BookmarkImage, BranchImage, ConversationField, LoggedChange, text};
 use crate::log::history::detail;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::conversation::{visibility_from, visibility_json};
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Result, Undone};
 
 /// The kind of an operation that takes another back.
@@ -29,7 +29,7 @@ pub(crate) const UNDO: &str = "undo";
 pub(crate) const REDO: &str = "redo";
 
 /// Whether operations of a kind take another back, or do it again.
-pub(crate) fn turns_back(kind: &str) -> bool {
+pub(crate) fn is_undo_or_redo(kind: &str) -> bool {
     matches!(kind, UNDO | REDO)
 }
 
@@ -41,7 +41,7 @@ impl Engine {
         conversation: &ConversationId,
         operation: Option<u64>,
     ) -> Result<Undone> {
-        self.turn_back(call, UNDO, conversation, operation)
+        self.undo_or_redo(call, UNDO, conversation, operation)
     }
 
     /// Does an undone operation again; without a number, the one undone last.
@@ -51,10 +51,10 @@ impl Engine {
         conversation: &ConversationId,
         operation: Option<u64>,
     ) -> Result<Undone> {
-        self.turn_back(call, REDO, conversation, operation)
+        self.undo_or_redo(call, REDO, conversation, operation)
     }
 
-    fn turn_back(
+    fn undo_or_redo(
         &self,
         call: &Call,
         verb: &'static str,
@@ -70,9 +70,9 @@ impl Engine {
             let found = mutation.reader().conversation(&mutation.call.project, id)?;
             let found = found.ok_or_else(|| Error::not_found("conversation", id))?;
             mutation.open(found)?;
-            match pick(mutation, verb, *operation)? {
-                Step::Undo(target) => undo(mutation, &target),
-                Step::Redo(target) => redo(mutation, &target),
+            match pick_action(mutation, verb, *operation)? {
+                UndoAction::Undo(target) => undo(mutation, &target),
+                UndoAction::Redo(target) => redo(mutation, &target),
             }
         })?;
         Ok(done)
@@ -80,40 +80,44 @@ impl Engine {
 }
 
 /// Which way a call goes. Undoing an undo is redoing, and the other way round.
-enum Step {
+enum UndoAction {
     Undo(Operation),
     Redo(Operation),
 }
 
-fn pick(mutation: &Mutation<'_>, verb: &'static str, wanted: Option<u64>) -> Result<Step> {
+fn pick_action(
+    mutation: &Mutation<'_>,
+    verb: &'static str,
+    wanted: Option<u64>,
+) -> Result<UndoAction> {
     let records = mutation.reader();
     let key = mutation.key();
     if let Some(seq) = wanted {
         let found = records.operation(key, seq)?;
         let found = found.ok_or_else(|| Error::not_found("operation", seq))?;
         return match (found.kind.as_str(), verb) {
-            (UNDO, UNDO) => Ok(Step::Redo(target_of(records, &found)?)),
-            (REDO, UNDO) => Ok(Step::Undo(target_of(records, &found)?)),
+            (UNDO, UNDO) => Ok(UndoAction::Redo(target_of(records, &found)?)),
+            (REDO, UNDO) => Ok(UndoAction::Undo(target_of(records, &found)?)),
             (UNDO | REDO, _) => Err(Error::invalid(format!(
                 "operation {seq} is an {}; undo it instead",
                 found.kind
             ))),
-            (_, UNDO) => Ok(Step::Undo(found)),
-            _ => Ok(Step::Redo(found)),
+            (_, UNDO) => Ok(UndoAction::Undo(found)),
+            _ => Ok(UndoAction::Redo(found)),
         };
     }
     if verb == REDO {
-        let found = last_undone(records, key)?.map(Step::Redo);
+        let found = last_undone(records, key)?.map(UndoAction::Redo);
         return found.ok_or_else(|| Error::invalid("there is nothing to redo here"));
     }
     let mut newest = None;
     records.operations(key, 1, u64::MAX, &mut |operation| {
-        if !operation.undone && !turns_back(&operation.kind) {
+        if !operation.undone && !is_undo_or_redo(&operation.kind) {
             newest = Some(operation);
         }
         Ok(true)
     })?;
-    newest.map(Step::Undo).ok_or_else(|| Error::invalid("there is nothing to undo here"))
+    newest.map(UndoAction::Undo).ok_or_else(|| Error::invalid("there is nothing to undo here"))
 }
 
 /// The operation that was undone last and still is.
@@ -135,7 +139,7 @@ fn last_undone(records: &dyn Read, key: tine_store::ConversationKey) -> Result<O
 }
 
 fn target_of(records: &dyn Read, operation: &Operation) -> Result<Operation> {
-    let seq = detail(operation)?.turned();
+    let seq = detail(operation)?.target_operation();
     let seq = required(seq, || format!("detail of operation {}", operation.seq))?;
     Ok(required(records.operation(operation.conversation, seq)?, || format!("operation {seq}"))?)
 }
@@ -155,17 +159,17 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         return Err(Error::DependedOn { operation: seq, verb: "undone", by: dependents });
     }
     for change in &changes {
-        check_current(mutation, target, change, Side::After)?;
+        check_current(mutation, target, change, ChangeSide::After)?;
     }
     // Structure first: tips are then set in the tree as it will be.
     for change in changes.iter().rev() {
         match change {
-            Change::Split { whole, .. } => {
+            LoggedChange::Split { whole, .. } => {
                 let whole = locate(mutation, whole)?;
                 mutation.records.delete_split(mutation.key(), whole)?;
             }
-            Change::Hidden { .. } => mutation.records.delete_hidden(mutation.key(), seq)?,
-            Change::Created { first, .. } => {
+            LoggedChange::Hidden { .. } => mutation.records.delete_hidden(mutation.key(), seq)?,
+            LoggedChange::Created { first, .. } => {
                 let first = locate(mutation, first)?;
                 let runs = mutation.tree().subtree(first)?;
                 refuse_referenced(knowledge::references_to(mutation, &runs, &changes)?)?;
@@ -177,10 +181,10 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     }
     slot_sync::after_undo(mutation, observed(&changes), true)?;
     // What is about turns that are hidden now was observed by this operation, and is retracted.
-    let hidden = changes.iter().filter(|change| matches!(change, Change::Hidden { .. }));
-    keep_in_step(mutation, hidden)?;
+    let hidden = changes.iter().filter(|change| matches!(change, LoggedChange::Hidden { .. }));
+    sync_slots(mutation, hidden)?;
     for change in changes.iter().rev() {
-        put(mutation, target, change, Side::Before)?;
+        put(mutation, target, change, ChangeSide::Before)?;
     }
     finish(mutation, target, true)
 }
@@ -191,15 +195,15 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         return Err(Error::invalid(format!("operation {seq} is not undone")));
     }
     let undo = last_undo_of(mutation, seq)?;
-    let known = detail(target)?;
-    for dependency in &known.depends_on {
+    let entry = detail(target)?;
+    for dependency in &entry.depends_on {
         let found = mutation.reader().operation(mutation.key(), *dependency)?;
         if found.is_some_and(|found| found.undone) {
             let what = format!("operation {dependency}, on which it builds, is undone and");
             return Err(changed_since(target, what));
         }
     }
-    let changes = &known.changes;
+    let changes = &entry.changes;
     let undone = mutation.conversation().visibility == Visibility::Undone;
     if undone && !makes_conversation(changes) {
         let what = "the making of the conversation, on which it builds, is undone and".to_owned();
@@ -210,12 +214,12 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         return Err(Error::DependedOn { operation: seq, verb: "redone", by: dependents });
     }
     for change in changes {
-        check_current(mutation, target, change, Side::Before)?;
+        check_current(mutation, target, change, ChangeSide::Before)?;
     }
     for change in changes {
         match change {
-            Change::Created { .. } => mutation.records.delete_hidden(mutation.key(), undo)?,
-            Change::Split { whole, left, right } => {
+            LoggedChange::Created { .. } => mutation.records.delete_hidden(mutation.key(), undo)?,
+            LoggedChange::Split { whole, left, right } => {
                 let split = Split {
                     conversation: mutation.key(),
                     whole: locate(mutation, whole)?,
@@ -225,11 +229,11 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
                 };
                 mutation.records.insert_split(&split)?;
             }
-            Change::Hidden { root, cascade } => {
+            LoggedChange::Hidden { root, cascade } => {
                 let by = if *cascade { HiddenBy::Cascade } else { HiddenBy::Reparent };
                 let root = locate(mutation, root)?;
                 if *cascade {
-                    refuse_hidden_since(mutation, target, root, &known.depends_on)?;
+                    refuse_hidden_since(mutation, target, root, &entry.depends_on)?;
                     refuse_younger(mutation, target, root, undo)?;
                 }
                 mutation.hide(root, by, seq)?;
@@ -238,29 +242,29 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         }
     }
     slot_sync::after_undo(mutation, observed(changes), false)?;
-    keep_in_step(mutation, changes.iter())?;
+    sync_slots(mutation, changes.iter())?;
     for change in changes {
-        put(mutation, target, change, Side::After)?;
+        put(mutation, target, change, ChangeSide::After)?;
     }
     finish(mutation, target, false)
 }
 
-fn observed(changes: &[Change]) -> impl Iterator<Item = ObservationId> {
+fn observed(changes: &[LoggedChange]) -> impl Iterator<Item = ObservationId> {
     changes.iter().filter_map(|change| match change {
-        Change::Observed { id, .. } => Some(*id),
+        LoggedChange::Observed { id, .. } => Some(*id),
         _ => None,
     })
 }
 
 /// Synchronizes slots with the turns that were just hidden or shown.
-fn keep_in_step<'c>(
+fn sync_slots<'c>(
     mutation: &mut Mutation<'_>,
-    changes: impl Iterator<Item = &'c Change>,
+    changes: impl Iterator<Item = &'c LoggedChange>,
 ) -> Result<()> {
     for change in changes {
         let (root, cascade) = match change {
-            Change::Hidden { root, cascade } => (root, *cascade),
-            Change::Created { first, .. } => (first, true),
+            LoggedChange::Hidden { root, cascade } => (root, *cascade),
+            LoggedChange::Created { first, .. } => (first, true),
             _ => continue,
         };
         let runs = mutation.tree().runs(locate(mutation, root)?, cascade)?;
@@ -278,13 +282,13 @@ fn changed_since(target: &Operation, what: String) -> Error {
 fn dependents(
     mutation: &Mutation<'_>,
     target: &Operation,
-    changes: &[Change],
+    changes: &[LoggedChange],
     after: u64,
     on: &[u64],
 ) -> Result<Vec<u64>> {
     let mut later = Vec::new();
     mutation.reader().operations(mutation.key(), after + 1, u64::MAX, &mut |operation| {
-        if !operation.undone && !turns_back(&operation.kind) {
+        if !operation.undone && !is_undo_or_redo(&operation.kind) {
             later.push(operation);
         }
         Ok(true)
@@ -299,9 +303,9 @@ fn dependents(
             _ if makes_conversation => true,
             Detail::Purged(_) => true,
             Detail::Kept(_) => {
-                let known = detail(operation)?;
-                known.depends_on.iter().any(|seq| on.contains(seq))
-                    || known
+                let entry = detail(operation)?;
+                entry.depends_on.iter().any(|seq| on.contains(seq))
+                    || entry
                         .changes
                         .iter()
                         .any(|new| changes.iter().any(|old| old.same_record(new)))
@@ -315,32 +319,32 @@ fn dependents(
 }
 
 /// Whether an operation made its conversation: undone, it leaves it as if it were not there.
-fn makes_conversation(changes: &[Change]) -> bool {
+fn makes_conversation(changes: &[LoggedChange]) -> bool {
     let undone = visibility_json(Visibility::Undone);
-    changes
-        .iter()
-        .any(|change| matches!(change, Change::Conversation { before, .. } if *before == undone))
+    changes.iter().any(
+        |change| matches!(change, LoggedChange::Conversation { before, .. } if *before == undone),
+    )
 }
 
 /// Whether a record must be as the operation left it, or as it found it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum ChangeSide {
     Before,
     After,
 }
 
-impl Side {
-    fn other(self) -> Side {
+impl ChangeSide {
+    fn other(self) -> ChangeSide {
         match self {
-            Side::Before => Side::After,
-            Side::After => Side::Before,
+            ChangeSide::Before => ChangeSide::After,
+            ChangeSide::After => ChangeSide::Before,
         }
     }
 
     fn of<'a, T>(self, before: &'a T, after: &'a T) -> &'a T {
         match self {
-            Side::Before => before,
-            Side::After => after,
+            ChangeSide::Before => before,
+            ChangeSide::After => after,
         }
     }
 }
@@ -356,18 +360,18 @@ fn locate(mutation: &Mutation<'_>, id: &TurnId) -> Result<TurnLoc> {
 fn check_current(
     mutation: &Mutation<'_>,
     target: &Operation,
-    change: &Change,
-    side: Side,
+    change: &LoggedChange,
+    side: ChangeSide,
 ) -> Result<()> {
     let refuse = |what: String| Err(changed_since(target, what));
     match change {
-        Change::Branch { id, before, after } => {
+        LoggedChange::Branch { id, before, after } => {
             let expected = side.of(before, after).as_ref();
             let present = mutation.reader().branch_by_id(&mutation.call.project, id)?;
             let same = match (expected, &present) {
                 (None, None) => true,
                 (Some(image), Some(branch)) => {
-                    image.name == branch.name && near(mutation, image.tip)? == branch.tip
+                    image.name == branch.name && nearest_shown(mutation, image.tip)? == branch.tip
                 }
                 _ => false,
             };
@@ -376,33 +380,33 @@ fn check_current(
                 return refuse(format!("the branch `{name}`"));
             }
         }
-        Change::Bookmark { name, before, after } => {
+        LoggedChange::Bookmark { name, before, after } => {
             let expected = side.of(before, after).as_ref();
             let present = mutation.reader().bookmark(&mutation.call.project, name)?;
             let present = present.map(|mark| mark.turn);
             let expected = match expected {
-                Some(image) => near_anywhere(mutation, image)?.map(|(_, loc)| loc),
+                Some(image) => nearest_shown_bookmark(mutation, image)?.map(|(_, loc)| loc),
                 None => None,
             };
             if present != expected {
                 return refuse(format!("the bookmark `{name}`"));
             }
         }
-        Change::Metadata { turn, key, before, after } => {
+        LoggedChange::Metadata { turn, key, before, after } => {
             let loc = locate(mutation, turn)?;
             let present = mutation.tree().turn(loc)?.metadata.get(*key);
             if present != *side.of(before, after) {
                 return refuse(format!("the {} of turn {turn}", key.as_str()));
             }
         }
-        Change::Conversation { field, before, after } => {
+        LoggedChange::Conversation { field, before, after } => {
             if field_value(mutation.conversation(), *field) != *side.of(before, after) {
                 return refuse(format!("the {} of the conversation", field.as_str()));
             }
         }
-        Change::Created { first, .. } if side == Side::After => {
+        LoggedChange::Created { first, .. } if side == ChangeSide::After => {
             let loc = locate(mutation, first)?;
-            if let State::Gone(operation) | State::Bridged(operation) =
+            if let TurnState::Gone(operation) | TurnState::Bridged(operation) =
                 mutation.tree().state(loc)?
             {
                 return refuse(format!(
@@ -410,24 +414,24 @@ fn check_current(
                 ));
             }
         }
-        Change::Hidden { root, .. } if side == Side::Before => {
+        LoggedChange::Hidden { root, .. } if side == ChangeSide::Before => {
             let loc = locate(mutation, root)?;
-            if mutation.tree().state(loc)? != State::Live {
+            if mutation.tree().state(loc)? != TurnState::Live {
                 return refuse(format!("the turn {root}"));
             }
         }
-        Change::Split { whole, .. } if side == Side::Before => {
+        LoggedChange::Split { whole, .. } if side == ChangeSide::Before => {
             let loc = locate(mutation, whole)?;
-            if mutation.tree().state(loc)? != State::Live {
+            if mutation.tree().state(loc)? != TurnState::Live {
                 return refuse(format!("the turn {whole}"));
             }
         }
-        Change::Record { key, before, after } => {
+        LoggedChange::Record { key, before, after } => {
             let present = mutation.reader().record(&mutation.call.project, key)?;
             if present.and_then(|record| record.json()) != *side.of(before, after) {
                 return refuse("what it wrote of what was learned".to_owned());
             }
-            if key.family() == Family::Schema && side == Side::After {
+            if key.family() == Family::Schema && side == ChangeSide::After {
                 return Err(Error::Unsupported(
                     "a schema stays: something may have been observed with it; register the \
                      earlier one again"
@@ -437,21 +441,21 @@ fn check_current(
             let wanted = side.other().of(before, after).as_ref();
             let wanted = wanted.and_then(|json| Record::from_json(key.clone(), json).decode());
             if let Some(wanted) = wanted
-                && knowledge::merges_in_a_circle(&mutation.knowledge(), &wanted)?
+                && knowledge::has_merge_cycle(&mutation.knowledge(), &wanted)?
             {
                 return refuse("what it merges this entity into".to_owned());
             }
         }
-        Change::Created { .. }
-        | Change::Hidden { .. }
-        | Change::Split { .. }
-        | Change::Observed { .. } => {}
+        LoggedChange::Created { .. }
+        | LoggedChange::Hidden { .. }
+        | LoggedChange::Split { .. }
+        | LoggedChange::Observed { .. } => {}
     }
     Ok(())
 }
 
 /// A tip as it was noted, moved to what is shown of it now.
-fn near(mutation: &Mutation<'_>, tip: Option<TurnId>) -> Result<Option<TurnLoc>> {
+fn nearest_shown(mutation: &Mutation<'_>, tip: Option<TurnId>) -> Result<Option<TurnLoc>> {
     match tip {
         None => Ok(None),
         Some(id) => mutation.tree().nearest_live(locate(mutation, &id)?),
@@ -459,7 +463,7 @@ fn near(mutation: &Mutation<'_>, tip: Option<TurnId>) -> Result<Option<TurnLoc>>
 }
 
 /// The same for a bookmark, whose turn may lie in another conversation.
-fn near_anywhere(
+fn nearest_shown_bookmark(
     mutation: &Mutation<'_>,
     image: &BookmarkImage,
 ) -> Result<Option<(tine_store::ConversationKey, TurnLoc)>> {
@@ -478,18 +482,23 @@ pub(crate) fn field_value(conversation: &Conversation, field: ConversationField)
 }
 
 /// Brings one record to the side it should be on.
-fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: Side) -> Result<()> {
+fn put(
+    mutation: &mut Mutation<'_>,
+    target: &Operation,
+    change: &LoggedChange,
+    side: ChangeSide,
+) -> Result<()> {
     match change {
-        Change::Branch { id, before, after } => {
+        LoggedChange::Branch { id, before, after } => {
             let wanted = side.of(before, after).clone();
             put_branch(mutation, target, id, wanted.as_ref())
         }
-        Change::Bookmark { name, before, after } => {
+        LoggedChange::Bookmark { name, before, after } => {
             let wanted = side.of(before, after).clone();
             let present = mutation.reader().bookmark(&mutation.call.project, name)?;
             let wanted = match &wanted {
                 Some(image) => {
-                    near_anywhere(mutation, image)?.map(|(conversation, turn)| Bookmark {
+                    nearest_shown_bookmark(mutation, image)?.map(|(conversation, turn)| Bookmark {
                         project: mutation.call.project.clone(),
                         name: name.clone(),
                         conversation,
@@ -504,14 +513,14 @@ fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: S
             }
             Ok(())
         }
-        Change::Metadata { turn, key, before, after } => {
+        LoggedChange::Metadata { turn, key, before, after } => {
             let loc = locate(mutation, turn)?;
             let mut metadata = mutation.tree().turn(loc)?.metadata;
             metadata.set(*key, side.of(before, after).clone(), mutation.engine.limits())?;
             mutation.records.set_metadata(loc, &metadata)?;
             Ok(())
         }
-        Change::Conversation { field, before, after } => {
+        LoggedChange::Conversation { field, before, after } => {
             let value = side.of(before, after);
             let mut next = mutation.conversation().clone();
             match field {
@@ -525,7 +534,7 @@ fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: S
             mutation.conversation = Some(next);
             Ok(())
         }
-        Change::Record { key, before, after } => {
+        LoggedChange::Record { key, before, after } => {
             let project = &mutation.call.project;
             match side.of(before, after) {
                 Some(wanted) => {
@@ -539,10 +548,10 @@ fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: S
             }
             Ok(())
         }
-        Change::Created { .. }
-        | Change::Hidden { .. }
-        | Change::Split { .. }
-        | Change::Observed { .. } => Ok(()),
+        LoggedChange::Created { .. }
+        | LoggedChange::Hidden { .. }
+        | LoggedChange::Split { .. }
+        | LoggedChange::Observed { .. } => Ok(()),
     }
 }
 
@@ -571,7 +580,7 @@ fn put_branch(
         conversation: key,
         id: *id,
         name: image.name.clone(),
-        tip: near(mutation, image.tip)?,
+        tip: nearest_shown(mutation, image.tip)?,
         forked_from: image.forked_from,
         created_at: image.created_at,
         version: version + 1,
@@ -611,7 +620,7 @@ fn refuse_younger(
     let tree = mutation.tree();
     for run in tree.subtree(root)? {
         let last = tree.turn(TurnLoc { segment: run.segment, index: run.to })?;
-        if last.operation > since && tree.state(last.loc)? == State::Live {
+        if last.operation > since && tree.state(last.loc)? == TurnState::Live {
             let what = format!("turn {}, made below it, shows that the tree", last.id);
             return Err(changed_since(target, what));
         }
@@ -643,13 +652,13 @@ fn finish(mutation: &mut Mutation<'_>, target: &Operation, undone: bool) -> Resu
     let tree = mutation.tree();
     for branch in mutation.reader().branches(key)? {
         if let Some(tip) = branch.tip
-            && tree.state(tip)? != State::Live
+            && tree.state(tip)? != TurnState::Live
         {
             return Err(changed_since(target, format!("the branch `{}`", branch.name)));
         }
     }
     for bookmark in mutation.reader().bookmarks_in(key)? {
-        if tree.state(bookmark.turn)? != State::Live {
+        if tree.state(bookmark.turn)? != TurnState::Live {
             return Err(changed_since(target, format!("the bookmark `{}`", bookmark.name)));
         }
     }

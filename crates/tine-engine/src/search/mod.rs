@@ -8,7 +8,7 @@
 //!
 //! Nothing here is written to the records, and appending knows nothing of it.
 
-mod follow;
+mod index_update;
 mod query;
 mod snippet;
 
@@ -25,7 +25,7 @@ use tine_store::{
 use crate::ops::conversation::bad_cursor;
 use crate::ops::metadata::shown_title;
 use crate::tree::resolve;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, SearchWindow};
 
 /// Hits in a page when nobody says how many.
@@ -56,17 +56,17 @@ impl Engine {
     pub fn search(&self, call: &Call, request: SearchQuery) -> Result<SearchPage> {
         let limit = self.page_limit(Some(request.limit.unwrap_or(HITS)))?;
         let query = query::parse(&request.words, self.limits())?;
-        let cursor = request.cursor.as_deref().map(|text| Cursor::read(text, &request));
+        let cursor = request.cursor.as_deref().map(|text| SearchCursor::read(text, &request));
         let cursor = cursor.transpose()?;
         let Some(end) = self.read(|records| {
-            Within::new(records, call, &request)?;
+            SearchScope::new(records, call, &request)?;
             Ok(records.feed_end()?)
         })?
         else {
             return Ok(SearchPage::default());
         };
         for _ in 0..ATTEMPTS {
-            self.follow(Some(end))?;
+            self.update_index(Some(end))?;
             let filter = self.read(|records| filter(records, call, &request))?;
             if let Some(ranked) = self.store().search(&query, &filter, end.at)? {
                 let ranked = RefCell::new(Some(ranked));
@@ -83,19 +83,19 @@ impl Engine {
 }
 
 /// The conversation and branch that a search is confined to.
-struct Within {
+struct SearchScope {
     conversation: Option<Conversation>,
     branch: Option<Branch>,
 }
 
-impl Within {
+impl SearchScope {
     fn new(records: &dyn Read, call: &Call, request: &SearchQuery) -> Result<Self> {
         let mut conversation = match &request.conversation {
             Some(id) => Some(resolve::conversation(records, call, id)?),
             None => None,
         };
         let Some(name) = &request.branch else {
-            return Ok(Within { conversation, branch: None });
+            return Ok(SearchScope { conversation, branch: None });
         };
         if conversation.is_none()
             && let Ok(id) = name.parse::<BranchId>()
@@ -103,21 +103,21 @@ impl Within {
         {
             conversation = Some(resolve::conversation_of(records, found.conversation)?);
         }
-        let Some(within) = &conversation else {
+        let Some(scope) = &conversation else {
             return Err(Error::invalid(
                 "a branch has its name within a conversation; name that too, or give the branch's id",
             ));
         };
-        let branch = resolve::branch(records, call, within.key, name)?;
-        Ok(Within { conversation, branch: Some(branch) })
+        let branch = resolve::branch(records, call, scope.key, name)?;
+        Ok(SearchScope { conversation, branch: Some(branch) })
     }
 }
 
 fn filter(records: &dyn Read, call: &Call, request: &SearchQuery) -> Result<SearchFilter> {
-    let within = Within::new(records, call, request)?;
+    let scope = SearchScope::new(records, call, request)?;
     Ok(SearchFilter {
         project: call.project.clone(),
-        conversation: within.conversation.map(|found| found.key),
+        conversation: scope.conversation.map(|found| found.key),
         role: request.role,
         from: request.from,
         to: request.to,
@@ -134,57 +134,69 @@ struct Search<'s> {
 }
 
 /// A conversation in which something was found.
-struct Place<'s> {
+struct HitConversation<'s> {
     conversation: Conversation,
     tree: Tree<'s>,
     branches: Vec<Branch>,
 }
 
 impl<'s> Search<'s> {
-    fn page(&self, ranked: Ranked, cursor: Option<&Cursor>, limit: usize) -> Result<SearchPage> {
-        let within = Within::new(self.records, self.call, self.request)?;
+    fn page(
+        &self,
+        ranked: Ranked,
+        cursor: Option<&SearchCursor>,
+        limit: usize,
+    ) -> Result<SearchPage> {
+        let scope = SearchScope::new(self.records, self.call, self.request)?;
         let tags: BTreeSet<String> = self.request.tags.iter().cloned().collect();
         let ranked = match cursor {
             Some(cursor) => ranked.behind(cursor.candidate(self.records, self.call)?),
             None => ranked,
         };
-        let mut places: HashMap<ConversationKey, Option<Place<'s>>> = HashMap::new();
+        let mut conversations: HashMap<ConversationKey, Option<HitConversation<'s>>> =
+            HashMap::new();
         let mut page = SearchPage::default();
         let mut last = None;
         for candidate in ranked {
-            let place = match places.entry(candidate.conversation) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(self.place(candidate.conversation, &within)?),
+            let found = match conversations.entry(candidate.conversation) {
+                Entry::Occupied(cached) => cached.into_mut(),
+                Entry::Vacant(new) => {
+                    new.insert(self.hit_conversation(candidate.conversation, &scope)?)
+                }
             };
-            let Some(place) = place else { continue };
-            if place.tree.state(candidate.loc)? != State::Live {
+            let Some(found) = found else { continue };
+            if found.tree.state(candidate.loc)? != TurnState::Live {
                 continue;
             }
-            if let Some(branch) = &within.branch
-                && !place.tree.on_line(Some(candidate.loc), branch.tip)?
+            if let Some(branch) = &scope.branch
+                && !found.tree.on_shown_path(Some(candidate.loc), branch.tip)?
             {
                 continue;
             }
-            let turn = place.tree.turn(candidate.loc)?;
+            let turn = found.tree.turn(candidate.loc)?;
             if !tags.is_subset(&turn.metadata.tags) {
                 continue;
             }
-            let Some(hit) = self.hit(place, turn, candidate)? else { continue };
+            let Some(hit) = self.hit(found, turn, candidate)? else { continue };
             if page.hits.len() == limit {
-                page.next = last.map(|last: Cursor| last.to_text(self.request));
+                page.next = last.map(|last: SearchCursor| last.to_text(self.request));
                 break;
             }
             let score = candidate.score;
-            last = Some(Cursor { score, at: hit.created_at, turn: hit.turn });
+            last = Some(SearchCursor { score, at: hit.created_at, turn: hit.turn });
             page.hits.push(hit);
         }
         Ok(page)
     }
 
     /// A conversation whose turns may be shown.
-    fn place(&self, key: ConversationKey, within: &Within) -> Result<Option<Place<'s>>> {
+    fn hit_conversation(
+        &self,
+        key: ConversationKey,
+        scope: &SearchScope,
+    ) -> Result<Option<HitConversation<'s>>> {
         let conversation = resolve::conversation_of(self.records, key)?;
-        let named = within.conversation.as_ref().is_some_and(|found| found.key == key);
+        let named = scope.conversation.as_ref().is_some_and(|found| found.key == key);
         let shown = match conversation.visibility {
             Visibility::Shown => true,
             Visibility::Archived => named || self.request.archived,
@@ -195,12 +207,12 @@ impl<'s> Search<'s> {
         }
         let mut branches = self.records.branches(key)?;
         branches.sort_by_key(|branch| branch.name != Name::main());
-        Ok(Some(Place { conversation, tree: Tree::new(self.records, key), branches }))
+        Ok(Some(HitConversation { conversation, tree: Tree::new(self.records, key), branches }))
     }
 
     fn hit(
         &self,
-        place: &Place<'_>,
+        found: &HitConversation<'_>,
         turn: Turn,
         candidate: SearchCandidate,
     ) -> Result<Option<SearchHit>> {
@@ -209,8 +221,8 @@ impl<'s> Search<'s> {
         let Some(snippet) = snippet::snippet(self.query, &pieces) else { return Ok(None) };
         let mut branches = Vec::new();
         let mut branch_count = 0;
-        for branch in &place.branches {
-            if place.tree.on_line(Some(turn.loc), branch.tip)? {
+        for branch in &found.branches {
+            if found.tree.on_shown_path(Some(turn.loc), branch.tip)? {
                 branch_count += 1;
                 if branches.len() < BRANCHES {
                     branches.push(branch.name.clone());
@@ -218,12 +230,12 @@ impl<'s> Search<'s> {
             }
         }
         let auto = turn.metadata.title.is_none() && turn.metadata.auto_title.is_some();
-        let has_children = auto && !place.tree.shown_children(Some(turn.loc))?.is_empty();
+        let has_children = auto && !found.tree.shown_children(Some(turn.loc))?.is_empty();
         let window = SearchWindow { turn_id: turn.id, branch: branches.first().cloned() };
         Ok(Some(SearchHit {
-            conversation: place.conversation.id.clone(),
-            conversation_title: place.conversation.title.clone(),
-            archived: place.conversation.visibility == Visibility::Archived,
+            conversation: found.conversation.id.clone(),
+            conversation_title: found.conversation.title.clone(),
+            archived: found.conversation.visibility == Visibility::Archived,
             turn: turn.id,
             hash: turn.hash,
             role: turn.role,
@@ -242,13 +254,13 @@ impl<'s> Search<'s> {
 }
 
 /// The last hit of a page.
-struct Cursor {
+struct SearchCursor {
     score: i64,
     at: Timestamp,
     turn: TurnId,
 }
 
-impl Cursor {
+impl SearchCursor {
     fn to_text(&self, request: &SearchQuery) -> String {
         let (score, at) = (self.score, self.at.as_millis());
         format!("{}.{score}.{at}.{}", digest(request), self.turn)
@@ -263,7 +275,7 @@ impl Cursor {
                 "the cursor belongs to another search; repeat the words and filters of its page",
             ));
         }
-        Ok(Cursor {
+        Ok(SearchCursor {
             score: score.parse().map_err(|_| bad_cursor(text))?,
             at: Timestamp::from_millis(at.parse().map_err(|_| bad_cursor(text))?),
             turn: turn.parse().map_err(|_| bad_cursor(text))?,

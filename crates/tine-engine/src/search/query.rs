@@ -12,7 +12,7 @@ use tine_store::{Phrase, TextQuery};
 use crate::{Error, Result};
 
 /// One thing that was typed.
-enum Token {
+enum QueryToken {
     Or,
     Wanted(Phrase),
     Unwanted(Phrase),
@@ -22,8 +22,8 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Result<TextQuery> {
     check("bytes in a search", text.len(), limits.query_bytes)?;
     let tokens = tokens(text);
     let terms = tokens.iter().map(|token| match token {
-        Token::Or => 0,
-        Token::Wanted(phrase) | Token::Unwanted(phrase) => phrase.terms.len(),
+        QueryToken::Or => 0,
+        QueryToken::Wanted(phrase) | QueryToken::Unwanted(phrase) => phrase.terms.len(),
     });
     check("words in a search", terms.sum(), limits.query_terms)?;
     let mut query = TextQuery::default();
@@ -31,15 +31,15 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Result<TextQuery> {
     let mut group_is_last = false;
     for token in tokens {
         match token {
-            Token::Or => joined = group_is_last,
-            Token::Wanted(phrase) => {
+            QueryToken::Or => joined = group_is_last,
+            QueryToken::Wanted(phrase) => {
                 match query.all.last_mut() {
                     Some(group) if joined => group.push(phrase),
                     _ => query.all.push(vec![phrase]),
                 }
                 (joined, group_is_last) = (false, true);
             }
-            Token::Unwanted(phrase) => {
+            QueryToken::Unwanted(phrase) => {
                 query.none.push(phrase);
                 (joined, group_is_last) = (false, false);
             }
@@ -61,34 +61,34 @@ fn check(what: &'static str, given: usize, limit: usize) -> Result<()> {
     Ok(())
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<QueryToken> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let (unwanted, said) = match rest.strip_prefix('-') {
-            Some(said) if !said.starts_with(char::is_whitespace) => (true, said),
+        let (unwanted, term) = match rest.strip_prefix('-') {
+            Some(term) if !term.starts_with(char::is_whitespace) => (true, term),
             _ => (false, rest),
         };
-        let (phrase, keyword, behind) = match said.strip_prefix(is_opening) {
+        let (phrase, keyword, rest_after) = match term.strip_prefix(is_opening) {
             Some(quoted) => {
-                let (inside, behind) = quoted.split_once(is_closing).unwrap_or((quoted, ""));
-                let open = behind.strip_prefix('*');
-                (Phrase::new(inside, open.is_some()), None, open.unwrap_or(behind))
+                let (inside, rest_after) = quoted.split_once(is_closing).unwrap_or((quoted, ""));
+                let open = rest_after.strip_prefix('*');
+                (Phrase::new(inside, open.is_some()), None, open.unwrap_or(rest_after))
             }
             None => {
-                let end = said.find(char::is_whitespace).unwrap_or(said.len());
-                let (word, behind) = said.split_at(end);
-                (Phrase::new(word, word.ends_with('*')), Some(word), behind)
+                let end = term.find(char::is_whitespace).unwrap_or(term.len());
+                let (word, rest_after) = term.split_at(end);
+                (Phrase::new(word, word.ends_with('*')), Some(word), rest_after)
             }
         };
         match (keyword, phrase) {
-            (Some("OR"), _) if !unwanted => tokens.push(Token::Or),
+            (Some("OR"), _) if !unwanted => tokens.push(QueryToken::Or),
             (Some("AND"), _) if !unwanted => {}
-            (_, Some(phrase)) if unwanted => tokens.push(Token::Unwanted(phrase)),
-            (_, Some(phrase)) => tokens.push(Token::Wanted(phrase)),
+            (_, Some(phrase)) if unwanted => tokens.push(QueryToken::Unwanted(phrase)),
+            (_, Some(phrase)) => tokens.push(QueryToken::Wanted(phrase)),
             (_, None) => {}
         }
-        rest = behind.trim_start();
+        rest = rest_after.trim_start();
     }
     tokens
 }

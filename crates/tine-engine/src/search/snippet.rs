@@ -39,16 +39,16 @@ pub(super) fn snippet(query: &TextQuery, pieces: &[String]) -> Option<Snippet> {
     let mut matches: Vec<Vec<Match>> = pieces.iter().map(|_| Vec::new()).collect();
     let mut phrase = 0;
     for group in &query.all {
-        let mut said = false;
+        let mut matched = false;
         for wanted in group {
             for (piece, found) in terms.iter().zip(&mut matches) {
                 let ranges = wanted.find(piece).into_iter();
                 found.extend(ranges.map(|range| Match { phrase, range }));
-                said |= found.last().is_some_and(|last| last.phrase == phrase);
+                matched |= found.last().is_some_and(|last| last.phrase == phrase);
             }
             phrase += 1;
         }
-        if !said {
+        if !matched {
             return None;
         }
     }

@@ -16,13 +16,13 @@ use tine_store::{
 };
 
 use super::BundleRecord;
-use super::export::{Part, beginning, export, named, turns};
+use super::export::{ExportSelection, branch_record, conversation_record, export, turns};
 use super::sync_marks::sync_marks;
-use crate::log::change::{Change, OperationDetail, parsed, text};
+use crate::log::change::{LoggedChange, OperationDetail, parsed, text};
 use crate::log::history::detail;
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Listing, LogEnd, LogMark, LogMerge, LogMerges, Page, Result};
 
 /// The newest merges that are told.
@@ -120,26 +120,26 @@ impl Engine {
     }
 
     /// What a conversation's log tells about other logs behind an entry.
-    pub fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
+    pub fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
         self.read(|records| {
-            let mut told = LogMerges::default();
-            let Some(found) = records.conversation(&call.project, id)? else { return Ok(told) };
-            each_behind(records, found.key, behind, &mut |operation, known| {
-                if known.is_none() || turns_back(&operation) {
-                    told.turned = operation.seq;
+            let mut merges = LogMerges::default();
+            let Some(found) = records.conversation(&call.project, id)? else { return Ok(merges) };
+            for_each_after(records, found.key, after, &mut |operation, entry| {
+                if entry.is_none() || is_undo_or_redo(&operation) {
+                    merges.turned = operation.seq;
                 }
-                if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
-                    told.erased.extend(known.told::<TurnId>("turn_ids"));
+                if let Some(entry) = entry.as_ref().filter(|_| operation.kind == "purge") {
+                    merges.erased.extend(entry.ids_in_fact::<TurnId>("turn_ids"));
                 }
-                let of = known.and_then(|known| mark_from_json(known.facts.get("merged")?));
-                told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
+                let of = entry.and_then(|entry| mark_from_json(entry.facts.get("merged")?));
+                merges.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
             })?;
-            told.erased.sort_unstable();
-            told.erased.dedup();
-            let surplus = told.merges.len().saturating_sub(MERGES);
-            told.merges.drain(..surplus);
-            told.compared = sync_marks(records, &call.project, id)?;
-            Ok(told)
+            merges.erased.sort_unstable();
+            merges.erased.dedup();
+            let surplus = merges.merges.len().saturating_sub(MERGES);
+            merges.merges.drain(..surplus);
+            merges.compared = sync_marks(records, &call.project, id)?;
+            Ok(merges)
         })
     }
 
@@ -177,14 +177,14 @@ impl Engine {
                     return Err(Error::Exists { what, name, advice });
                 }
             }
-            let (whole, told) = match scope {
+            let (whole, exported) = match scope {
                 Scope::Log => changed(records, &found, since, limit)?,
-                Scope::Turns => (false, said(records, &found, since, limit)?),
+                Scope::Turns => (false, new_turns(records, &found, since, limit)?),
             };
-            let known = known(records, &found, scope, &told)?;
-            let bytes = told.iter().map(size).sum();
+            let known = referenced_turns(records, &found, scope, &exported)?;
+            let bytes = exported.iter().map(size).sum();
             let since = since.filter(|_| !whole);
-            Ok(Delta { scope, since, until, known, records: told, bytes })
+            Ok(Delta { scope, since, until, known, records: exported, bytes })
         })
     }
 }
@@ -194,25 +194,25 @@ fn end_of(records: &dyn Read, key: ConversationKey) -> Result<Option<LogMark>> {
 }
 
 /// Visits the entries behind one, each with what it tells, unless that was erased.
-fn each_behind(
+fn for_each_after(
     records: &dyn Read,
     key: ConversationKey,
-    behind: u64,
+    after: u64,
     visit: &mut dyn FnMut(Operation, Option<OperationDetail>),
 ) -> Result<()> {
-    Ok(records.operations(key, behind.saturating_add(1), u64::MAX, &mut |operation| {
-        let known = match &operation.detail {
+    Ok(records.operations(key, after.saturating_add(1), u64::MAX, &mut |operation| {
+        let entry = match &operation.detail {
             Detail::Kept(_) => detail(&operation).ok(),
             Detail::Purged(_) => None,
         };
-        visit(operation, known);
+        visit(operation, entry);
         Ok(true)
     })?)
 }
 
 /// Whether an entry takes an earlier one back, or does it again.
-pub(super) fn turns_back(operation: &Operation) -> bool {
-    crate::ops::undo::turns_back(&operation.kind)
+pub(super) fn is_undo_or_redo(operation: &Operation) -> bool {
+    crate::ops::undo::is_undo_or_redo(&operation.kind)
 }
 
 /// Everything that changed behind an entry; whether that is all there is.
@@ -222,77 +222,81 @@ fn changed(
     since: Option<LogMark>,
     limit: usize,
 ) -> Result<(bool, Vec<BundleRecord>)> {
-    let behind = since.map_or(0, |mark| mark.seq);
+    let after = since.map_or(0, |mark| mark.seq);
     let bounded = limit < usize::MAX;
-    let mut part = Part { since: behind, bounded, ..Part::default() };
+    let mut selection = ExportSelection { since: after, bounded, ..ExportSelection::default() };
     let mut whole = false;
-    each_behind(records, conversation.key, behind, &mut |operation, known| match known {
+    for_each_after(records, conversation.key, after, &mut |operation, entry| match entry {
         // An erasure and a repair reach back further than they tell.
-        Some(known)
+        Some(entry)
             if !matches!(
                 operation.kind.as_str(),
                 crate::maintenance::purge::KIND | crate::maintenance::repair::KIND
             ) =>
         {
-            part.changed.extend(with_metadata(&known));
-            if turns_back(&operation) {
-                part.turned.extend(known.turned());
+            selection.changed.extend(with_metadata(&entry));
+            if is_undo_or_redo(&operation) {
+                selection.undo_targets.extend(entry.target_operation());
             }
         }
         _ => whole = true,
     })?;
-    for seq in &part.turned {
+    for seq in &selection.undo_targets {
         if let Some(earlier) = records.operation(conversation.key, *seq)?
-            && let Ok(known) = detail(&earlier)
+            && let Ok(entry) = detail(&earlier)
         {
-            part.changed.extend(with_metadata(&known));
+            selection.changed.extend(with_metadata(&entry));
         }
     }
     if whole {
-        part = Part { bounded, ..Part::default() };
+        selection = ExportSelection { bounded, ..ExportSelection::default() };
     }
-    let told = gathered(limit, |visit| export(records, conversation, &part, visit))?;
-    Ok((whole, told))
+    let exported = gathered(limit, |visit| export(records, conversation, &selection, visit))?;
+    Ok((whole, exported))
 }
 
 /// Turns whose metadata an entry changed.
-fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
-    let turn = |change: &Change| match change {
-        Change::Metadata { turn, .. } => Some(*turn),
+fn with_metadata(entry: &OperationDetail) -> Vec<TurnId> {
+    let turn = |change: &LoggedChange| match change {
+        LoggedChange::Metadata { turn, .. } => Some(*turn),
         _ => None,
     };
-    known.changes.iter().filter_map(turn).collect()
+    entry.changes.iter().filter_map(turn).collect()
 }
 
 /// The turns that were made behind an entry and are there, and the branches that end on them.
 ///
 /// Halves of a turn, and turns that were deleted alone, come only where something was said below
 /// them; then also those from before the entry, since they may not have come at the time.
-fn said(
+fn new_turns(
     records: &dyn Read,
     conversation: &Conversation,
     since: Option<LogMark>,
     limit: usize,
 ) -> Result<Vec<BundleRecord>> {
     let bounded = limit < usize::MAX;
-    let part = Part { since: since.map_or(0, |mark| mark.seq), bounded, ..Part::default() };
+    let selection = ExportSelection {
+        since: since.map_or(0, |mark| mark.seq),
+        bounded,
+        ..ExportSelection::default()
+    };
     let tree = Tree::new(records, conversation.key);
     let mut ids = Default::default();
     let all = gathered(limit, |visit| {
-        ids = turns(records, conversation, &part, visit)?;
+        ids = turns(records, conversation, &selection, visit)?;
         Ok(())
     })?;
     let mut gone: HashSet<TurnId> = HashSet::new();
     let mut bridged: HashSet<TurnId> = HashSet::new();
     for (loc, id) in &ids {
         match tree.state(*loc)? {
-            State::Gone(_) => drop(gone.insert(*id)),
-            State::Bridged(_) => drop(bridged.insert(*id)),
-            State::Live | State::Split(_) => {}
+            TurnState::Gone(_) => drop(gone.insert(*id)),
+            TurnState::Bridged(_) => drop(bridged.insert(*id)),
+            TurnState::Live | TurnState::Split(_) => {}
         }
     }
     let mut needed: HashSet<TurnId> = HashSet::new();
-    let mut told = Vec::new();
+    let mut exported = Vec::new();
     for record in all.into_iter().rev() {
         let BundleRecord::Turn { id, parent, content: Content::Kept(_), origin, .. } = &record
         else {
@@ -304,36 +308,42 @@ fn said(
         }
         needed.extend(*parent);
         needed.insert(*id);
-        told.push(record);
+        exported.push(record);
     }
-    told.reverse();
-    let above = leading(&tree, &ids, &told)?;
-    let mut led = Vec::new();
+    exported.reverse();
+    let above = leading(&tree, &ids, &exported)?;
+    let mut leading_turns = Vec::new();
     if !above.is_empty() {
-        let part = Part { since: u64::MAX, changed: above, bounded, ..Part::default() };
-        let used = usize::try_from(told.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
+        let selection = ExportSelection {
+            since: u64::MAX,
+            changed: above,
+            bounded,
+            ..ExportSelection::default()
+        };
+        let used = usize::try_from(exported.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
         let room = limit.saturating_sub(used);
         let too_much = |error| match error {
             Error::LongDelta { .. } => Error::LongDelta { limit },
             error => error,
         };
-        led = gathered(room, |visit| turns(records, conversation, &part, visit).map(drop))
-            .map_err(too_much)?;
+        leading_turns =
+            gathered(room, |visit| turns(records, conversation, &selection, visit).map(drop))
+                .map_err(too_much)?;
     }
     let kept = |record: &BundleRecord| {
         matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
     };
-    led.retain(kept);
-    let beginning = std::iter::once(beginning(conversation));
-    let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
-    for record in &mut told {
+    leading_turns.retain(kept);
+    let beginning = std::iter::once(conversation_record(conversation));
+    let mut exported: Vec<BundleRecord> = beginning.chain(leading_turns).chain(exported).collect();
+    for record in &mut exported {
         if let BundleRecord::Turn { origin, .. } = record
             && let Some(whole) = origin.part_of
         {
             origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
         }
     }
-    let made: HashSet<TurnId> = told
+    let made: HashSet<TurnId> = exported
         .iter()
         .filter_map(|record| match record {
             BundleRecord::Turn { id, .. } => Some(*id),
@@ -343,10 +353,10 @@ fn said(
     for branch in records.branches(conversation.key)? {
         let tip = branch.tip.and_then(|tip| ids.get(&tip)).copied();
         if tip.is_some_and(|tip| made.contains(&tip)) {
-            told.push(named(tine_store::Branch { forked_from: None, ..branch }, tip));
+            exported.push(branch_record(tine_store::Branch { forked_from: None, ..branch }, tip));
         }
     }
-    Ok(told)
+    Ok(exported)
 }
 
 /// The turns above the first ones told that may not be on the other side although they are from
@@ -354,21 +364,21 @@ fn said(
 fn leading(
     tree: &Tree<'_>,
     ids: &HashMap<TurnLoc, TurnId>,
-    told: &[BundleRecord],
+    exported: &[BundleRecord],
 ) -> Result<BTreeSet<TurnId>> {
     let turn = |record: &BundleRecord| match record {
         BundleRecord::Turn { id, parent, .. } => Some((*id, *parent)),
         _ => None,
     };
-    let brought: HashSet<TurnId> = told.iter().filter_map(turn).map(|(id, _)| id).collect();
-    let parents = told.iter().filter_map(turn).filter_map(|(_, parent)| parent);
-    let wanted: HashSet<TurnId> = parents.filter(|parent| !brought.contains(parent)).collect();
+    let included: HashSet<TurnId> = exported.iter().filter_map(turn).map(|(id, _)| id).collect();
+    let parents = exported.iter().filter_map(turn).filter_map(|(_, parent)| parent);
+    let wanted: HashSet<TurnId> = parents.filter(|parent| !included.contains(parent)).collect();
     let mut above = BTreeSet::new();
     for (loc, _) in ids.iter().filter(|(_, id)| wanted.contains(id)) {
         let mut next = Some(*loc);
         while let Some(loc) = next {
             let turn = tree.turn(loc)?;
-            let bridged = matches!(tree.state(loc)?, State::Bridged(_));
+            let bridged = matches!(tree.state(loc)?, TurnState::Bridged(_));
             if turn.origin.part_of.is_none() && !bridged || !above.insert(turn.id) {
                 break;
             }
@@ -409,17 +419,17 @@ fn gathered(
 }
 
 /// The turns that records name and do not bring.
-fn known(
+fn referenced_turns(
     records: &dyn Read,
     conversation: &Conversation,
     scope: Scope,
-    told: &[BundleRecord],
+    exported: &[BundleRecord],
 ) -> Result<BTreeMap<TurnId, TurnHash>> {
-    let (mut named, mut brought) = (BTreeSet::new(), HashSet::new());
-    for record in told {
+    let (mut named, mut included) = (BTreeSet::new(), HashSet::new());
+    for record in exported {
         match record {
             BundleRecord::Turn { id, parent, origin, .. } => {
-                brought.insert(*id);
+                included.insert(*id);
                 named.extend(*parent);
                 named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
             }
@@ -439,14 +449,14 @@ fn known(
             _ => {}
         }
     }
-    let mut known = BTreeMap::new();
-    for id in named.into_iter().filter(|id| !brought.contains(id)) {
+    let mut referenced = BTreeMap::new();
+    for id in named.into_iter().filter(|id| !included.contains(id)) {
         let found = records.find_turn(&conversation.project, &id)?;
         let (_, loc) = required(found, || format!("turn {id}"))?;
         let turn = required(records.turn(loc)?, || format!("turn {id}"))?;
-        known.insert(id, turn.hash);
+        referenced.insert(id, turn.hash);
     }
-    Ok(known)
+    Ok(referenced)
 }
 
 /// About how many bytes a record takes on its way.

@@ -52,26 +52,26 @@ impl Engine {
         let visit = std::cell::RefCell::new(visit);
         self.read(|records| {
             let found = resolve::conversation_or_log(records, call, conversation)?;
-            export(records, &found, &Part::default(), &mut **visit.borrow_mut())
+            export(records, &found, &ExportSelection::default(), &mut **visit.borrow_mut())
         })
     }
 }
 
 /// What of a conversation is handed out: everything, or what changed behind an operation.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct ExportSelection {
     /// The last operation whose work is known.
     pub since: u64,
     /// Turns made before that were changed behind it.
     pub changed: BTreeSet<TurnId>,
     /// Earlier operations that were taken back or done again behind it.
-    pub turned: BTreeSet<u64>,
+    pub undo_targets: BTreeSet<u64>,
     /// Whether it is given up once it is too much.
     pub bounded: bool,
 }
 
 /// What begins a conversation.
-pub(super) fn beginning(conversation: &Conversation) -> BundleRecord {
+pub(super) fn conversation_record(conversation: &Conversation) -> BundleRecord {
     BundleRecord::Conversation {
         project: conversation.project.clone(),
         id: conversation.id.clone(),
@@ -88,11 +88,11 @@ pub(super) fn beginning(conversation: &Conversation) -> BundleRecord {
 pub(super) fn export(
     records: &dyn Read,
     conversation: &Conversation,
-    part: &Part,
+    selection: &ExportSelection,
     visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
 ) -> Result<()> {
-    visit(beginning(conversation))?;
-    let ids = turns(records, conversation, part, visit)?;
+    visit(conversation_record(conversation))?;
+    let ids = turns(records, conversation, selection, visit)?;
     let id_of = |loc: TurnLoc| -> Result<TurnId> {
         Ok(*required(ids.get(&loc), || format!("turn {} of segment {}", loc.index, loc.segment.0))?)
     };
@@ -116,7 +116,7 @@ pub(super) fn export(
     }
     for branch in records.branches(key)? {
         let tip = branch.tip.map(id_of).transpose()?;
-        visit(named(branch, tip))?;
+        visit(branch_record(branch, tip))?;
     }
     for bookmark in records.bookmarks_in(key)? {
         let turn = id_of(bookmark.turn)?;
@@ -126,12 +126,12 @@ pub(super) fn export(
     // The visitor's error is not the store's: it is carried around the store's visitor.
     let mut failed: Option<Error> = None;
     let mut logged = LoggedRecords::default();
-    for seq in &part.turned {
+    for seq in &selection.undo_targets {
         if let Some(Detail::Kept(detail)) = records.operation(key, *seq)?.map(|it| it.detail) {
             logged.add(&detail);
         }
     }
-    records.operations(key, part.since + 1, u64::MAX, &mut |operation| {
+    records.operations(key, selection.since + 1, u64::MAX, &mut |operation| {
         if let Detail::Kept(detail) = &operation.detail {
             logged.add(detail);
         }
@@ -152,7 +152,7 @@ pub(super) fn export(
     logged.export(records, &conversation.project, visit)
 }
 
-pub(super) fn named(branch: Branch, tip: Option<TurnId>) -> BundleRecord {
+pub(super) fn branch_record(branch: Branch, tip: Option<TurnId>) -> BundleRecord {
     let Branch { id, name, forked_from, created_at, version, .. } = branch;
     BundleRecord::Branch { id, name, tip, forked_from, created_at, version }
 }
@@ -161,7 +161,7 @@ pub(super) fn named(branch: Branch, tip: Option<TurnId>) -> BundleRecord {
 pub(super) fn turns(
     records: &dyn Read,
     conversation: &Conversation,
-    part: &Part,
+    selection: &ExportSelection,
     visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
 ) -> Result<HashMap<TurnLoc, TurnId>> {
     let mut parents: HashMap<SegmentNo, Option<TurnLoc>> = HashMap::new();
@@ -171,7 +171,7 @@ pub(super) fn turns(
         parents.insert(extent.segment.no, extent.segment.parent);
         records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
             ids.insert(turn.loc, turn.id);
-            if turn.operation > part.since || part.changed.contains(&turn.id) {
+            if turn.operation > selection.since || selection.changed.contains(&turn.id) {
                 order.push((turn.operation, turn.depth, turn.loc));
             }
             Ok(true)
@@ -179,7 +179,7 @@ pub(super) fn turns(
     }
     order.sort_unstable();
     let order: Vec<TurnLoc> = order.into_iter().map(|(_, _, loc)| loc).collect();
-    let at_once = if part.bounded { TURNS_PER_BOUNDED_READ } else { TURNS_PER_READ };
+    let at_once = if selection.bounded { TURNS_PER_BOUNDED_READ } else { TURNS_PER_READ };
     for page in order.chunks(at_once) {
         for turn in fetch(records, page)? {
             let parent = match turn.loc.index {

@@ -22,13 +22,13 @@ use tine_store::{
     Branch, Content, Conversation, ConversationKey, Read, Root, Turn, TurnLoc, TurnOrigin, required,
 };
 
-use crate::log::change::{Change, text};
-use crate::log::mutation::{Mutation, Steps};
-use crate::ops::append::{make_turn, says_the_same};
+use crate::log::change::{LoggedChange, text};
+use crate::log::mutation::{Mutation, OperationBatch};
+use crate::ops::append::{make_turn, same_message};
 use crate::ops::conversation::{check_root_parts, create, patch_fields};
 use crate::sync::delta::mark_json;
 use crate::sync::remember;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
 
 /// A tree to be brought in.
@@ -52,8 +52,8 @@ pub struct Graft {
 impl Graft {
     /// Where what follows a turn goes. Turns that keep their hashes stay below the very turn, also
     /// when it is shown no more or as two; everything else goes where it shows.
-    fn below(&self, turn: TurnLoc, land: Option<TurnLoc>) -> Option<TurnLoc> {
-        if self.merged.is_some() { Some(turn) } else { land }
+    fn below(&self, turn: TurnLoc, attach_below: Option<TurnLoc>) -> Option<TurnLoc> {
+        if self.merged.is_some() { Some(turn) } else { attach_below }
     }
 }
 
@@ -131,7 +131,7 @@ impl Engine {
     /// ```
     pub fn graft(&self, call: &Call, request: Graft) -> Result<Grafted> {
         check(self, &request)?;
-        self.mutate_in_steps(call, request, graft)
+        self.mutate_batch(call, request, graft)
     }
 }
 
@@ -156,9 +156,9 @@ fn check(engine: &Engine, request: &Graft) -> Result<()> {
 
 /// Where a turn of the list is here.
 #[derive(Clone, Copy, Debug)]
-enum Place {
-    /// It is this one; what follows it goes below `land`.
-    Here { turn: TurnLoc, land: Option<TurnLoc>, id: TurnId },
+enum GraftPlacement {
+    /// It is this one; what follows it goes below `attach_below`.
+    Here { turn: TurnLoc, attach_below: Option<TurnLoc>, id: TurnId },
     /// It says what this earlier one of the list says at the same time under the same turn.
     Same(usize),
     /// It was deleted here, or something above it.
@@ -168,49 +168,49 @@ enum Place {
 }
 
 /// How far the work has come.
-struct Work {
+struct GraftProgress {
     /// Where each turn of the list is.
-    places: Vec<Place>,
+    places: Vec<GraftPlacement>,
     /// Turns here that a branch may leave behind.
     ours: HashSet<TurnLoc>,
     /// For first turns of the list the turn here below which they belong.
     bases: HashMap<usize, Option<TurnLoc>>,
 }
 
-fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
+fn graft(batch: &mut OperationBatch<'_>, request: &Graft) -> Result<Grafted> {
     let new = &request.conversation;
     let id = new.id.clone().ok_or_else(|| Error::invalid("the conversation has no id"))?;
-    let known = steps.reader().conversation(&steps.call().project, &id)?;
-    let mut done = Grafted { created: known.is_none(), ..Grafted::default() };
-    match &known {
-        Some(known) if !known.visibility.is_there() || known.root.is_none() => {
-            remember_compared(steps, known, request)?;
+    let existing = batch.reader().conversation(&batch.call().project, &id)?;
+    let mut done = Grafted { created: existing.is_none(), ..Grafted::default() };
+    match &existing {
+        Some(existing) if !existing.visibility.is_there() || existing.root.is_none() => {
+            remember_compared(batch, existing, request)?;
             return Ok(Grafted { refused: true, ..done });
         }
         Some(_) => {}
-        None => steps.step("create", |mutation| begin(mutation, &id, new))?,
+        None => batch.operation("create", |mutation| begin(mutation, &id, new))?,
     }
-    let conversation = steps.reader().conversation(&steps.call().project, &id)?;
+    let conversation = batch.reader().conversation(&batch.call().project, &id)?;
     let conversation = required(conversation, || format!("conversation {id}"))?;
-    let log_end = |steps: &Steps<'_>| -> Result<u64> {
-        Ok(steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq))
+    let log_end = |batch: &OperationBatch<'_>| -> Result<u64> {
+        Ok(batch.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq))
     };
-    let begun = if done.created { 0 } else { log_end(steps)? };
-    let places = match known {
+    let begun = if done.created { 0 } else { log_end(batch)? };
+    let places = match existing {
         None => all_new(request),
-        Some(_) => place_all(steps, &conversation, request)?,
+        Some(_) => place_all(batch, &conversation, request)?,
     };
-    let here = |place: &Place| match place {
-        Place::Here { turn, .. } => Some(*turn),
+    let here = |place: &GraftPlacement| match place {
+        GraftPlacement::Here { turn, .. } => Some(*turn),
         _ => None,
     };
     let ours = places.iter().filter_map(here).filter(|_| request.rewinds).collect();
-    let bases = bases(steps, &conversation, request)?;
-    let mut work = Work { places, ours, bases };
+    let bases = bases(batch, &conversation, request)?;
+    let mut progress = GraftProgress { places, ours, bases };
     for line in &request.lines {
-        steps.step("append", |mutation| {
+        batch.operation("append", |mutation| {
             mutation.open(conversation.clone())?;
-            lay(mutation, request, line, &mut work, &mut done)?;
+            graft_line(mutation, request, line, &mut progress, &mut done)?;
             if let Some(merged) = request.merged {
                 mutation.fact_if_changed("merged", mark_json(merged));
             }
@@ -218,35 +218,35 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
         })?;
     }
     if !done.created {
-        steps.step("conversation", |mutation| {
+        batch.operation("conversation", |mutation| {
             mutation.open(conversation.clone())?;
             describe(mutation, new)
         })?;
     }
-    for index in 0..work.places.len() {
-        let place = work.places[settle(&work.places, index)];
+    for index in 0..progress.places.len() {
+        let place = progress.places[representative(&progress.places, index)];
         done.turns.push(match place {
-            Place::Here { id, .. } => Some(id),
+            GraftPlacement::Here { id, .. } => Some(id),
             _ => None,
         });
-        done.withheld += u64::from(matches!(place, Place::Withheld));
+        done.withheld += u64::from(matches!(place, GraftPlacement::Withheld));
     }
-    done.operations = log_end(steps)? - begun;
+    done.operations = log_end(batch)? - begun;
     if done.operations == 0 {
-        remember_compared(steps, &conversation, request)?;
+        remember_compared(batch, &conversation, request)?;
     }
     Ok(done)
 }
 
 /// Keeps in mind how far another log was looked through in vain, so that it need not be again.
 fn remember_compared(
-    steps: &mut Steps<'_>,
+    batch: &mut OperationBatch<'_>,
     conversation: &Conversation,
     request: &Graft,
 ) -> Result<()> {
     let Some(of) = request.merged else { return Ok(()) };
-    let seq = steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq);
-    remember(steps.records(), &conversation.project, &conversation.id, LogMerge { seq, of })
+    let seq = batch.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq);
+    remember(batch.records(), &conversation.project, &conversation.id, LogMerge { seq, of })
 }
 
 fn begin(mutation: &mut Mutation<'_>, id: &ConversationId, new: &NewConversation) -> Result<()> {
@@ -272,18 +272,18 @@ fn describe(mutation: &mut Mutation<'_>, new: &NewConversation) -> Result<()> {
 }
 
 /// The turn that stands for one of the list.
-fn settle(places: &[Place], index: usize) -> usize {
+fn representative(places: &[GraftPlacement], index: usize) -> usize {
     match places[index] {
-        Place::Same(earlier) => earlier,
+        GraftPlacement::Same(earlier) => earlier,
         _ => index,
     }
 }
 
 /// What two turns below one parent must have in common to be one.
-type Said<'r> =
+type MessageKey<'r> =
     (Option<usize>, Option<TurnHash>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
 
-fn said(turn: &GraftTurn, parent: Option<usize>) -> Said<'_> {
+fn message_key(turn: &GraftTurn, parent: Option<usize>) -> MessageKey<'_> {
     let message = &turn.message;
     let call = message.tool_call_id.as_deref();
     (parent, turn.below, message.role, &message.body, call, message.created_at)
@@ -297,21 +297,21 @@ fn with_siblings(request: &Graft) -> HashSet<Option<usize>> {
 }
 
 /// The places of a tree of which nothing is here.
-fn all_new(request: &Graft) -> Vec<Place> {
+fn all_new(request: &Graft) -> Vec<GraftPlacement> {
     let crowded = with_siblings(request);
     let mut seen = HashMap::new();
-    let mut places: Vec<Place> = Vec::with_capacity(request.turns.len());
+    let mut places: Vec<GraftPlacement> = Vec::with_capacity(request.turns.len());
     for (index, turn) in request.turns.iter().enumerate() {
-        let parent = turn.parent.map(|parent| settle(&places, parent));
+        let parent = turn.parent.map(|parent| representative(&places, parent));
         // A parent that is another one's equal may have got siblings of its children that way.
         let moved = parent != turn.parent;
         let place = if moved || crowded.contains(&parent) {
-            match *seen.entry(said(turn, parent)).or_insert(index) {
-                first if first == index => Place::New,
-                first => Place::Same(first),
+            match *seen.entry(message_key(turn, parent)).or_insert(index) {
+                first if first == index => GraftPlacement::New,
+                first => GraftPlacement::Same(first),
             }
         } else {
-            Place::New
+            GraftPlacement::New
         };
         places.push(place);
     }
@@ -320,32 +320,36 @@ fn all_new(request: &Graft) -> Vec<Place> {
 
 /// Finds the turns of the list that are here.
 fn place_all(
-    steps: &Steps<'_>,
+    batch: &OperationBatch<'_>,
     conversation: &Conversation,
     request: &Graft,
-) -> Result<Vec<Place>> {
-    let tree = Tree::new(steps.reader(), conversation.key);
+) -> Result<Vec<GraftPlacement>> {
+    let tree = Tree::new(batch.reader(), conversation.key);
     tree.preload()?;
-    let mut places: Vec<Place> = all_new(request);
+    let mut places: Vec<GraftPlacement> = all_new(request);
     for (index, turn) in request.turns.iter().enumerate() {
-        if let Place::Same(_) = places[index] {
+        if let GraftPlacement::Same(_) = places[index] {
             continue;
         }
-        let parent = turn.parent.map(|parent| places[settle(&places, parent)]);
+        let parent = turn.parent.map(|parent| places[representative(&places, parent)]);
         let place = match parent {
-            Some(Place::New) => Place::New,
-            Some(Place::Withheld) => Place::Withheld,
-            Some(Place::Here { turn: raw, land, .. }) => {
-                place(steps, &tree, Some(raw), land, turn)?
+            Some(GraftPlacement::New) => GraftPlacement::New,
+            Some(GraftPlacement::Withheld) => GraftPlacement::Withheld,
+            Some(GraftPlacement::Here { turn: raw, attach_below, .. }) => {
+                place(batch, &tree, Some(raw), attach_below, turn)?
             }
-            Some(Place::Same(_)) | None => match base(steps, &tree, turn)? {
-                Place::Here { turn: raw, land, .. } => place(steps, &tree, Some(raw), land, turn)?,
-                Place::Withheld => Place::Withheld,
-                Place::Same(_) | Place::New => place(steps, &tree, None, None, turn)?,
+            Some(GraftPlacement::Same(_)) | None => match base(batch, &tree, turn)? {
+                GraftPlacement::Here { turn: raw, attach_below, .. } => {
+                    place(batch, &tree, Some(raw), attach_below, turn)?
+                }
+                GraftPlacement::Withheld => GraftPlacement::Withheld,
+                GraftPlacement::Same(_) | GraftPlacement::New => {
+                    place(batch, &tree, None, None, turn)?
+                }
             },
         };
         places[index] = match place {
-            Place::New if whole_is_gone(steps, &tree, turn)? => Place::Withheld,
+            GraftPlacement::New if whole_is_gone(batch, &tree, turn)? => GraftPlacement::Withheld,
             place => place,
         };
     }
@@ -353,9 +357,9 @@ fn place_all(
 }
 
 /// Whether the turn is a half of one whose text was deleted or purged here.
-fn whole_is_gone(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<bool> {
-    let project = &steps.call().project;
-    match whole(steps.reader(), project, tree.conversation(), turn)? {
+fn whole_is_gone(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<bool> {
+    let project = &batch.call().project;
+    match whole(batch.reader(), project, tree.conversation(), turn)? {
         Some(loc) => is_gone(tree, loc),
         None => Ok(false),
     }
@@ -367,9 +371,9 @@ fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
         return Ok(true);
     }
     Ok(match tree.state(loc)? {
-        State::Live => false,
-        State::Gone(_) | State::Bridged(_) => true,
-        State::Split(split) => is_gone(tree, split.left)? || is_gone(tree, split.right)?,
+        TurnState::Live => false,
+        TurnState::Gone(_) | TurnState::Bridged(_) => true,
+        TurnState::Split(split) => is_gone(tree, split.left)? || is_gone(tree, split.right)?,
     })
 }
 
@@ -391,105 +395,107 @@ fn whole(
 }
 
 fn bases(
-    steps: &Steps<'_>,
+    batch: &OperationBatch<'_>,
     conversation: &Conversation,
     request: &Graft,
 ) -> Result<HashMap<usize, Option<TurnLoc>>> {
-    let tree = Tree::new(steps.reader(), conversation.key);
+    let tree = Tree::new(batch.reader(), conversation.key);
     let mut bases = HashMap::new();
     let named = request.turns.iter().enumerate().filter(|(_, turn)| turn.below.is_some());
     for (index, turn) in named {
-        if let Place::Here { turn, land, .. } = base(steps, &tree, turn)? {
-            bases.insert(index, request.below(turn, land));
+        if let GraftPlacement::Here { turn, attach_below, .. } = base(batch, &tree, turn)? {
+            bases.insert(index, request.below(turn, attach_below));
         }
     }
     Ok(bases)
 }
 
 /// The turn that is here already below which one belongs; without one it is new to the root.
-fn base(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<Place> {
-    let Some(below) = &turn.below else { return Ok(Place::New) };
-    let found = steps.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
+fn base(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<GraftPlacement> {
+    let Some(below) = &turn.below else { return Ok(GraftPlacement::New) };
+    let found = batch.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
     match found.first() {
         Some(loc) => here(tree, &tree.turn(*loc)?),
         // It was withheld itself, or what it said was erased there.
-        None => Ok(Place::Withheld),
+        None => Ok(GraftPlacement::Withheld),
     }
 }
 
 fn place(
-    steps: &Steps<'_>,
+    batch: &OperationBatch<'_>,
     tree: &Tree<'_>,
     raw: Option<TurnLoc>,
-    land: Option<TurnLoc>,
+    attach_below: Option<TurnLoc>,
     wanted: &GraftTurn,
-) -> Result<Place> {
+) -> Result<GraftPlacement> {
     if let Some((id, _)) = &wanted.identity
-        && let Some((conversation, loc)) = steps.reader().find_turn(&steps.call().project, id)?
+        && let Some((conversation, loc)) = batch.reader().find_turn(&batch.call().project, id)?
         && conversation == tree.conversation()
     {
         return here(tree, &tree.turn(loc)?);
     }
     let mut below = tree.raw_children(raw)?;
-    if land != raw {
-        below.extend(tree.raw_children(land)?);
+    if attach_below != raw {
+        below.extend(tree.raw_children(attach_below)?);
     }
     for loc in below {
         let turn = tree.turn(loc)?;
         let at = wanted.message.created_at.filter(|_| !wanted.timeless);
         let timely = at.is_none_or(|at| at == turn.created_at);
-        if timely && says_the_same(&turn, &wanted.message) {
+        if timely && same_message(&turn, &wanted.message) {
             return here(tree, &turn);
         }
     }
-    Ok(Place::New)
+    Ok(GraftPlacement::New)
 }
 
 /// How a turn that is here stands in the tree.
-fn here(tree: &Tree<'_>, turn: &Turn) -> Result<Place> {
-    let land = match tree.state(turn.loc)? {
-        State::Gone(_) => return Ok(Place::Withheld),
-        State::Live => Some(turn.loc),
-        State::Split(_) | State::Bridged(_) => {
+fn here(tree: &Tree<'_>, turn: &Turn) -> Result<GraftPlacement> {
+    let attach_below = match tree.state(turn.loc)? {
+        TurnState::Gone(_) => return Ok(GraftPlacement::Withheld),
+        TurnState::Live => Some(turn.loc),
+        TurnState::Split(_) | TurnState::Bridged(_) => {
             // What follows a turn that is split stands below its last half.
             let last = tree.last_half(turn.loc)?;
-            if let State::Gone(_) = tree.state(last)? {
-                return Ok(Place::Withheld);
+            if let TurnState::Gone(_) = tree.state(last)? {
+                return Ok(GraftPlacement::Withheld);
             }
             tree.nearest_live(last)?
         }
     };
-    Ok(Place::Here { turn: turn.loc, land, id: turn.id })
+    Ok(GraftPlacement::Here { turn: turn.loc, attach_below, id: turn.id })
 }
 
 /// Makes what is new of a line, and moves its branch.
-fn lay(
+fn graft_line(
     mutation: &mut Mutation<'_>,
     request: &Graft,
     line: &GraftLine,
-    work: &mut Work,
+    progress: &mut GraftProgress,
     done: &mut Grafted,
 ) -> Result<()> {
     let mut fresh = Vec::new();
     let mut next = line.tip;
-    let land = loop {
-        let Some(index) = next.map(|index| settle(&work.places, index)) else {
-            break work.bases.get(fresh.last().unwrap_or(&0)).copied().flatten();
+    let attach_below = loop {
+        let Some(index) = next.map(|index| representative(&progress.places, index)) else {
+            break progress.bases.get(fresh.last().unwrap_or(&0)).copied().flatten();
         };
-        match work.places[index] {
-            Place::Here { turn, land, .. } => break request.below(turn, land),
-            Place::Withheld => return Ok(()),
-            Place::Same(_) | Place::New => fresh.push(index),
+        match progress.places[index] {
+            GraftPlacement::Here { turn, attach_below, .. } => {
+                break request.below(turn, attach_below);
+            }
+            GraftPlacement::Withheld => return Ok(()),
+            GraftPlacement::Same(_) | GraftPlacement::New => fresh.push(index),
         }
         next = request.turns[index].parent;
     };
     fresh.reverse();
-    let tip = make_line(mutation, request, &fresh, land, work)?;
+    let tip = make_turns(mutation, request, &fresh, attach_below, progress)?;
     done.made += u64::try_from(fresh.len()).unwrap_or(u64::MAX);
     if let Some(name) = &line.branch
         && (!fresh.is_empty() || done.created)
     {
-        let (branch, new) = follow(mutation, name, tip, &work.ours)?;
+        let (branch, new) = follow(mutation, name, tip, &progress.ours)?;
         mutation.fact_if_changed("branch", text(&branch.name));
         done.branches.extend(new.then_some(branch.name));
     }
@@ -497,19 +503,19 @@ fn lay(
 }
 
 /// Makes turns one under the other below a live turn; answers the last.
-fn make_line(
+fn make_turns(
     mutation: &mut Mutation<'_>,
     request: &Graft,
     fresh: &[usize],
     below: Option<TurnLoc>,
-    work: &mut Work,
+    progress: &mut GraftProgress,
 ) -> Result<Option<TurnLoc>> {
     if fresh.is_empty() {
         return Ok(below);
     }
     let above = below.map(|loc| mutation.tree().turn(loc)).transpose()?;
     if let Some(above) = &above {
-        mutation.meet(above);
+        mutation.remember_turn(above);
         mutation.depends_on(above.operation);
     }
     let mut siblings = mutation.tree().raw_children(below)?;
@@ -537,13 +543,14 @@ fn make_line(
             );
             return Err(Error::invalid(why));
         }
-        work.places[*index] = Place::Here { turn: turn.loc, land: Some(turn.loc), id: turn.id };
+        progress.places[*index] =
+            GraftPlacement::Here { turn: turn.loc, attach_below: Some(turn.loc), id: turn.id };
         if request.rewinds {
-            work.ours.insert(turn.loc);
+            progress.ours.insert(turn.loc);
         }
         turns.push(turn);
     }
-    if let Some(created) = Change::created(&turns) {
+    if let Some(created) = LoggedChange::created(&turns) {
         mutation.changed(created);
     }
     Ok(turns.last().map(|turn| turn.loc))
@@ -576,14 +583,14 @@ fn follow(
         let Some(branch) = mutation.reader().branch(key, &wanted)? else {
             break;
         };
-        let behind = match branch.tip {
-            Some(old) => ours.contains(&old) || mutation.tree().on_line(Some(old), tip)?,
+        let can_advance = match branch.tip {
+            Some(old) => ours.contains(&old) || mutation.tree().on_shown_path(Some(old), tip)?,
             None => true,
         };
         if branch.tip == tip {
             return Ok((branch, false));
         }
-        if behind {
+        if can_advance {
             return Ok((mutation.move_branch(&branch, tip)?, false));
         }
     }

@@ -20,7 +20,7 @@ use super::BundleRecord;
 use super::knowledge::{IncomingRecords, LoggedRecords};
 use crate::commits::commit_maintenance;
 use crate::knowledge::erase;
-use crate::log::change::{BookmarkImage, Change};
+use crate::log::change::{BookmarkImage, LoggedChange};
 use crate::log::history::detail;
 use crate::log::mutation::{PROJECT_LOG, seal};
 use crate::maintenance::sweep;
@@ -38,26 +38,26 @@ impl Engine {
         project: Option<&ProjectId>,
         records: &mut dyn Iterator<Item = Result<BundleRecord>>,
     ) -> Result<Imported> {
-        let way = Way { names: Names::Refused, erasures: Erasures::Done };
-        Ok(self.import_as(way, project, records)?.imported)
+        let policy = ImportPolicy { names: NameConflicts::Refused, erasures: ErasurePolicy::Done };
+        Ok(self.import_as(policy, project, records)?.imported)
     }
 
     /// The same, with what was done about names that are taken.
     pub(super) fn import_as(
         &self,
-        way: Way,
+        policy: ImportPolicy,
         project: Option<&ProjectId>,
         records: &mut dyn Iterator<Item = Result<BundleRecord>>,
-    ) -> Result<Arrived> {
-        let mut arrived = Arrived::default();
-        let mut bundle: Option<Bundle> = None;
+    ) -> Result<ImportOutcome> {
+        let mut outcome = ImportOutcome::default();
+        let mut bundle: Option<IncomingConversation> = None;
         for record in records {
             let record = record?;
             if let BundleRecord::Conversation { .. } = record {
                 if let Some(whole) = bundle.take() {
-                    self.import_one(whole, &mut arrived)?;
+                    self.import_one(whole, &mut outcome)?;
                 }
-                bundle = Some(Bundle::begin(record, project, way, self.limits())?);
+                bundle = Some(IncomingConversation::begin(record, project, policy, self.limits())?);
             } else {
                 let open = bundle
                     .as_mut()
@@ -66,12 +66,12 @@ impl Engine {
             }
         }
         if let Some(whole) = bundle {
-            self.import_one(whole, &mut arrived)?;
+            self.import_one(whole, &mut outcome)?;
         }
-        Ok(arrived)
+        Ok(outcome)
     }
 
-    fn import_one(&self, bundle: Bundle, arrived: &mut Arrived) -> Result<()> {
+    fn import_one(&self, bundle: IncomingConversation, outcome: &mut ImportOutcome) -> Result<()> {
         bundle.verify()?;
         let (project, now) = (bundle.conversation.project.clone(), self.now());
         let (id, seq) = (bundle.conversation.id.clone(), bundle.log_end());
@@ -81,21 +81,21 @@ impl Engine {
             self.store().scrub().map_err(Error::NotSwept)?;
             self.swept(&project, &id, seq)?;
         }
-        let Arrived { imported, renamed, keys } = added;
-        arrived.imported.conversations += imported.conversations;
-        arrived.imported.extended += imported.extended;
-        arrived.imported.unchanged += imported.unchanged;
-        arrived.imported.turns += imported.turns;
-        arrived.imported.operations += imported.operations;
-        arrived.renamed.extend(renamed);
-        arrived.keys += keys;
+        let ImportOutcome { imported, renamed, keys } = added;
+        outcome.imported.conversations += imported.conversations;
+        outcome.imported.extended += imported.extended;
+        outcome.imported.unchanged += imported.unchanged;
+        outcome.imported.turns += imported.turns;
+        outcome.imported.operations += imported.operations;
+        outcome.renamed.extend(renamed);
+        outcome.keys += keys;
         Ok(())
     }
 }
 
 /// What happens to a bookmark or an idempotency key that means something else here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum NameConflicts {
     /// Its conversation is refused.
     Refused,
     /// What is here stays. The bookmark that arrives gets a number, the key that arrives is not
@@ -105,7 +105,7 @@ pub(super) enum Names {
 
 /// What happens where something was erased that is still here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Erasures {
+pub(super) enum ErasurePolicy {
     /// It is erased here, too.
     Done,
     /// Its conversation is refused.
@@ -114,22 +114,22 @@ pub(super) enum Erasures {
 
 /// How what arrives meets what is here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    pub names: Names,
-    pub erasures: Erasures,
+pub(super) struct ImportPolicy {
+    pub names: NameConflicts,
+    pub erasures: ErasurePolicy,
 }
 
 /// What an import did, and what it did about names that are taken.
 #[derive(Default)]
-pub(super) struct Arrived {
+pub(super) struct ImportOutcome {
     pub imported: Imported,
     pub renamed: Vec<Renamed>,
     pub keys: u64,
 }
 
 /// One conversation's records.
-struct Bundle {
-    way: Way,
+struct IncomingConversation {
+    policy: ImportPolicy,
     limits: Limits,
     conversation: Conversation,
     turns: Vec<BundleTurn>,
@@ -151,11 +151,11 @@ struct BundleTurn {
 const NO_KEY: ConversationKey = ConversationKey(0);
 const NO_LOC: TurnLoc = TurnLoc { segment: tine_store::SegmentNo(0), index: 0 };
 
-impl Bundle {
+impl IncomingConversation {
     fn begin(
         record: BundleRecord,
         project: Option<&ProjectId>,
-        way: Way,
+        policy: ImportPolicy,
         limits: &Limits,
     ) -> Result<Self> {
         let BundleRecord::Conversation {
@@ -184,8 +184,8 @@ impl Bundle {
             true => Visibility::Archived,
             false => Visibility::Shown,
         };
-        Ok(Bundle {
-            way,
+        Ok(IncomingConversation {
+            policy,
             limits: *limits,
             conversation: Conversation {
                 key: NO_KEY,
@@ -309,8 +309,8 @@ impl Bundle {
                     return Err(damaged(record(), "its hash does not fit its content"));
                 }
             }
-            let known = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
-            if turn.operation == 0 || turn.operation > known {
+            let logged = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
+            if turn.operation == 0 || turn.operation > logged {
                 return Err(damaged(record(), "the operation that made it is not in the bundle"));
             }
             if hashes.insert(turn.id, turn.hash).is_some() {
@@ -338,37 +338,38 @@ impl Bundle {
         &self,
         records: &mut dyn Write,
         now: Timestamp,
-    ) -> Result<(Arrived, Option<Vec<TurnId>>)> {
+    ) -> Result<(ImportOutcome, Option<Vec<TurnId>>)> {
         let wanted = &self.conversation;
         if records.project(&wanted.project)?.is_none() {
             let (id, created_at) = (wanted.project.clone(), wanted.created_at);
             records.insert_project(&Project { id, created_at })?;
         }
-        let mut arrived = Arrived::default();
-        let imported = &mut arrived.imported;
+        let mut outcome = ImportOutcome::default();
+        let imported = &mut outcome.imported;
         let mut erases = false;
-        let mut erased = erase::Plan::default();
-        let (key, known) = match records.conversation(&wanted.project, &wanted.id)? {
+        let mut erased = erase::ErasurePlan::default();
+        let (key, stored_operations) = match records.conversation(&wanted.project, &wanted.id)? {
             None => {
                 imported.conversations = 1;
                 (records.insert_conversation(wanted)?, 0)
             }
             Some(present) => {
-                let Some(known) = self.ahead_of(records, &present)? else {
+                let Some(stored_operations) = self.ahead_of(records, &present)? else {
                     imported.unchanged = 1;
-                    return Ok((arrived, None));
+                    return Ok((outcome, None));
                 };
                 imported.extended = 1;
                 erases = present.root.is_some() && wanted.root.is_none();
                 let next = Conversation { key: present.key, ..wanted.clone() };
                 records.update_conversation(&next)?;
-                (present.key, known)
+                (present.key, stored_operations)
             }
         };
-        let locs = self.store_turns(records, key, known, &mut imported.turns, &mut erased)?;
-        arrived.imported.operations =
-            self.store_operations(records, key, known, &mut erases, &mut arrived.keys)?;
-        arrived.renamed = self.store_state(records, key, known, &locs)?;
+        let locs =
+            self.store_turns(records, key, stored_operations, &mut imported.turns, &mut erased)?;
+        outcome.imported.operations =
+            self.store_operations(records, key, stored_operations, &mut erases, &mut outcome.keys)?;
+        outcome.renamed = self.store_state(records, key, stored_operations, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
         self.incoming.store(records, &wanted.project, owned, &mut erased)?;
         if owned {
@@ -390,13 +391,13 @@ impl Bundle {
             erases = true;
             erased.erase(records, &wanted.project, now)?;
         }
-        if erases && self.way.erasures == Erasures::Refused {
+        if erases && self.policy.erasures == ErasurePolicy::Refused {
             let (turns, sources) = (erased.turns.len(), erased.sources.len());
             return Err(Error::WouldErase { turns, sources });
         }
         let stored = Conversation { key, ..wanted.clone() };
-        if let Some(DamagedRecord { record, why }) = check(&*records, &stored)?.problems.first() {
-            let what = match arrived.imported.extended {
+        if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
+            let what = match outcome.imported.extended {
                 0 => "the bundle is damaged",
                 _ => "the bundle and what is here make no whole conversation",
             };
@@ -406,7 +407,7 @@ impl Bundle {
             sweep::note(records, &wanted.project, &wanted.id, self.log_end())?;
         }
         let turns = erases.then(|| erased.turns.into_iter().collect());
-        Ok((arrived, turns))
+        Ok((outcome, turns))
     }
 
     /// How many operations are here already, if the bundle has more; `None` if it has not.
@@ -416,9 +417,9 @@ impl Bundle {
         if present.root_hash != self.conversation.root_hash {
             return Err(refused(" with another root; import into another project"));
         }
-        let known = records.last_operation(present.key)?.map_or(0, |last| last.seq);
+        let stored_operations = records.last_operation(present.key)?.map_or(0, |last| last.seq);
         let offered = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
-        let common = known.min(offered);
+        let common = stored_operations.min(offered);
         if common > 0 {
             let here = required(records.operation(present.key, common)?, || {
                 format!("operation {common}")
@@ -430,25 +431,25 @@ impl Bundle {
                 ));
             }
         }
-        Ok((offered > known).then_some(known))
+        Ok((offered > stored_operations).then_some(stored_operations))
     }
 
     fn store_operations(
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
-        known: u64,
+        stored_operations: u64,
         erases: &mut bool,
         keys: &mut u64,
     ) -> Result<u64> {
         let mut added = 0;
         for operation in &self.operations {
-            if operation.seq > known {
+            if operation.seq > stored_operations {
                 let mut operation = Operation { conversation: key, ..operation.clone() };
                 if let Some(first) = &operation.idempotency
                     && records.idempotent(&self.conversation.project, &first.key)?.is_some()
                 {
-                    if self.way.names == Names::Refused {
+                    if self.policy.names == NameConflicts::Refused {
                         let (what, name) = ("idempotency key", first.key.clone());
                         let advice = " in this project; import into another one";
                         return Err(Error::Exists { what, name, advice });
@@ -478,15 +479,15 @@ impl Bundle {
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
-        known: u64,
+        stored_operations: u64,
         added: &mut u64,
-        erased: &mut erase::Plan,
+        erased: &mut erase::ErasurePlan,
     ) -> Result<HashMap<TurnId, (TurnLoc, u32)>> {
         let mut locs: HashMap<TurnId, (TurnLoc, u32)> = HashMap::new();
         for BundleTurn { parent, turn } in &self.turns {
             let present = records.find_turn(&self.conversation.project, &turn.id)?;
             if let Some((owner, loc)) = present {
-                if owner != key || turn.operation > known {
+                if owner != key || turn.operation > stored_operations {
                     let (what, name) = ("turn", turn.id.to_string());
                     let advice = " in this project; import into another one";
                     return Err(Error::Exists { what, name, advice });
@@ -518,7 +519,7 @@ impl Bundle {
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
-        known: u64,
+        stored_operations: u64,
         locs: &HashMap<TurnId, (TurnLoc, u32)>,
     ) -> Result<Vec<Renamed>> {
         let find = |id: &TurnId| -> Result<TurnLoc> {
@@ -560,12 +561,14 @@ impl Bundle {
             let (turn, created_at) = (find(turn)?, *created_at);
             let mut bookmark =
                 Bookmark { project, name: name.clone(), conversation: key, turn, created_at };
-            let had = self.had(&before, &bookmark);
-            self.make_room(records, known, had, &mut bookmark)?;
+            let previous = self.previous_bookmark(&before, &bookmark);
+            self.choose_bookmark_name(records, stored_operations, previous, &mut bookmark)?;
             records.put_bookmark(&bookmark)?;
             let new = !before.iter().any(|it| it.name == bookmark.name);
-            let from = match had {
-                Some(had) => Some(&had.name).filter(|had| **had != bookmark.name),
+            let from = match previous {
+                Some(previous) => {
+                    Some(&previous.name).filter(|previous| **previous != bookmark.name)
+                }
                 None => Some(name).filter(|name| **name != bookmark.name && new),
             };
             renamed
@@ -576,7 +579,11 @@ impl Bundle {
 
     /// The bookmark that was here before and that this one is: it may have one name here and
     /// another one there, and may have followed a turn that was split or deleted.
-    fn had<'b>(&self, before: &'b [Bookmark], bookmark: &Bookmark) -> Option<&'b Bookmark> {
+    fn previous_bookmark<'b>(
+        &self,
+        before: &'b [Bookmark],
+        bookmark: &Bookmark,
+    ) -> Option<&'b Bookmark> {
         let (limits, name) = (&self.limits, &bookmark.name);
         let related = |it: &&Bookmark| {
             it.name.is_numbered(name, limits) || name.is_numbered(&it.name, limits)
@@ -589,15 +596,17 @@ impl Bundle {
 
     /// Whether a name means something else in this very conversation than the bookmark: another one
     /// that arrives with it, one that the log tells of, or a branch.
-    fn means_another(&self, name: &Name, bookmark: &Bookmark) -> bool {
-        let told = |operation: &Operation| {
-            let changes = detail(operation).map(|known| known.changes).unwrap_or_default();
+    fn is_other_name(&self, name: &Name, bookmark: &Bookmark) -> bool {
+        let logged = |operation: &Operation| {
+            let changes = detail(operation).map(|entry| entry.changes).unwrap_or_default();
             changes.into_iter().rev().find_map(|change| match change {
-                Change::Bookmark { name: told, after, .. } if told == *name => Some(after),
+                LoggedChange::Bookmark { name: logged, after, .. } if logged == *name => {
+                    Some(after)
+                }
                 _ => None,
             })
         };
-        let last = self.operations.iter().rev().filter(|it| !it.undone).find_map(told);
+        let last = self.operations.iter().rev().filter(|it| !it.undone).find_map(logged);
         let is_it = |image: BookmarkImage| image.created_at == bookmark.created_at;
         self.bookmarks.iter().any(|(arrives, ..)| arrives == name)
             || self.branches.iter().any(|(branch, _)| branch.name == *name)
@@ -606,36 +615,36 @@ impl Bundle {
 
     /// Finds the name for a bookmark that arrives: the one that it had here before; its own, if
     /// that is free or was taken away from the turn that has it here; else one with a number.
-    fn make_room(
+    fn choose_bookmark_name(
         &self,
         records: &mut dyn Write,
-        known: u64,
-        had: Option<&Bookmark>,
+        stored_operations: u64,
+        previous: Option<&Bookmark>,
         bookmark: &mut Bookmark,
     ) -> Result<()> {
         let name = bookmark.name.clone();
         // Each side keeps its own name.
-        if self.way.names == Names::Numbered
-            && let Some(had) = had
-            && (had.name == name || !self.means_another(&had.name, bookmark))
-            && records.bookmark(&bookmark.project, &had.name)?.is_none()
+        if self.policy.names == NameConflicts::Numbered
+            && let Some(previous) = previous
+            && (previous.name == name || !self.is_other_name(&previous.name, bookmark))
+            && records.bookmark(&bookmark.project, &previous.name)?.is_none()
         {
-            bookmark.name = had.name.clone();
+            bookmark.name = previous.name.clone();
             return Ok(());
         }
         let Some(other) = records.bookmark(&bookmark.project, &name)? else { return Ok(()) };
-        if self.way.names == Names::Refused {
+        if self.policy.names == NameConflicts::Refused {
             let (what, name) = ("bookmark", name.to_string());
             let advice = " in this project; import into another one, or remove it first";
             return Err(Error::Exists { what, name, advice });
         }
-        if self.took_away(records, known, &other)? {
+        if self.moved_bookmark(records, stored_operations, &other)? {
             return Ok(records.delete_bookmark(&other.project, &other.name)?);
         }
         for number in 1_u64.. {
             let free = name.numbered(number, &self.limits);
             if records.bookmark(&bookmark.project, &free)?.is_none()
-                && !self.means_another(&free, bookmark)
+                && !self.is_other_name(&free, bookmark)
             {
                 bookmark.name = free;
                 break;
@@ -645,16 +654,23 @@ impl Bundle {
     }
 
     /// Whether an operation that is new here moved this very bookmark into the conversation.
-    fn took_away(&self, records: &dyn Write, known: u64, other: &Bookmark) -> Result<bool> {
+    fn moved_bookmark(
+        &self,
+        records: &dyn Write,
+        stored_operations: u64,
+        other: &Bookmark,
+    ) -> Result<bool> {
         let named = || format!("bookmark {}", other.name);
         let owner = required(records.conversation_by_key(other.conversation)?, named)?;
         let turn = required(records.turn(other.turn)?, named)?;
         let here =
             BookmarkImage { conversation: owner.id, turn: turn.id, created_at: other.created_at };
-        let newer = self.operations.iter().filter(|it| it.seq > known && !it.undone);
-        let told = newer.filter_map(|it| detail(it).ok()).flat_map(|known| known.changes);
-        Ok(told.into_iter().any(|change| match change {
-            Change::Bookmark { name, before, .. } => {
+        let newer = self.operations.iter().filter(|it| it.seq > stored_operations && !it.undone);
+        let changes = newer
+            .filter_map(|it| detail(it).ok())
+            .flat_map(|stored_operations| stored_operations.changes);
+        Ok(changes.into_iter().any(|change| match change {
+            LoggedChange::Bookmark { name, before, .. } => {
                 name == other.name && before.as_ref() == Some(&here)
             }
             _ => false,

@@ -17,7 +17,7 @@ use tine_store::{
 use super::BundleRecord;
 use crate::commits::commit_maintenance;
 use crate::knowledge::{KnowledgeReader, erase, sealed};
-use crate::log::change::{Change, OperationDetail};
+use crate::log::change::{LoggedChange, OperationDetail};
 use crate::{Error, Result};
 
 /// What a log mentions.
@@ -34,22 +34,22 @@ impl LoggedRecords {
     /// Adds what the detail of an operation mentions.
     pub(super) fn add(&mut self, detail: &str) {
         let json = tine_core::json::parse(detail.as_bytes(), tine_core::json::MAX_DEPTH).ok();
-        let Some(known) = json.and_then(|json| OperationDetail::from_json(&json)) else {
+        let Some(entry) = json.and_then(|json| OperationDetail::from_json(&json)) else {
             return;
         };
-        for change in &known.changes {
+        for change in &entry.changes {
             match change {
-                Change::Observed { id, .. } => {
+                LoggedChange::Observed { id, .. } => {
                     self.observed.insert(*id);
                 }
-                Change::Record { key, .. } => {
+                LoggedChange::Record { key, .. } => {
                     self.changed.insert(key.clone());
                 }
                 _ => {}
             }
         }
-        self.sources.extend(known.told::<SourceId>("source_id"));
-        self.runs.extend(known.told::<InterpretationId>("interpretation_id"));
+        self.sources.extend(entry.ids_in_fact::<SourceId>("source_id"));
+        self.runs.extend(entry.ids_in_fact::<InterpretationId>("interpretation_id"));
     }
 
     /// Returns the records that the log changed, whether they still exist or not.
@@ -78,10 +78,10 @@ impl LoggedRecords {
             visit(BundleRecord::Record(record))?;
         }
         for source in &self.sources {
-            let Some(known) = knowledge.source(*source)?.filter(|known| !known.purged) else {
+            let Some(record) = knowledge.source(*source)?.filter(|record| !record.purged) else {
                 continue;
             };
-            let mut left = known.size_bytes;
+            let mut left = record.size_bytes;
             let mut nth = 0;
             while left > 0 {
                 let bytes = records.piece(project, source, nth)?;
@@ -163,7 +163,7 @@ impl IncomingRecords {
         records: &mut dyn Write,
         project: &ProjectId,
         owned: bool,
-        erased: &mut erase::Plan,
+        erased: &mut erase::ErasurePlan,
     ) -> Result<()> {
         for record in &self.records {
             let present = records.record(project, record.key())?;
@@ -181,10 +181,10 @@ impl IncomingRecords {
         project: &ProjectId,
         logged: LoggedRecords,
     ) -> Result<()> {
-        let brought: BTreeSet<&RecordKey> = self.records.iter().map(Record::key).collect();
+        let incoming: BTreeSet<&RecordKey> = self.records.iter().map(Record::key).collect();
         for key in logged.changed() {
             let removable = matches!(key.family(), Family::Relationship | Family::ObservationMove);
-            if removable && !brought.contains(&key) && records.has(project, &key)? {
+            if removable && !incoming.contains(&key) && records.has(project, &key)? {
                 records.delete_record(project, &key)?;
             }
         }
@@ -198,7 +198,7 @@ impl IncomingRecords {
         owned: bool,
         record: &Record,
         present: Option<&Record>,
-        erased: &mut erase::Plan,
+        erased: &mut erase::ErasurePlan,
     ) -> Result<()> {
         let changeable = present.is_none() || owned;
         match record.key() {
@@ -246,12 +246,13 @@ impl IncomingRecords {
             }
             RecordKey::Run(_) => {
                 let run: RunRecord = sound(record)?;
-                let known = present.and_then(|present| present.decode::<RunRecord>());
+                let existing = present.and_then(|present| present.decode::<RunRecord>());
                 // One that has ended here stays as it ended, unless what was said in it is gone.
                 let is_purged = |run: &RunRecord| run.detail.get("purged").is_some();
                 let purged = is_purged(&run);
-                erased.answers |= purged && known.as_ref().is_some_and(|known| !is_purged(known));
-                if known.is_none_or(|known| purged || known.status.is_open()) {
+                erased.answers |=
+                    purged && existing.as_ref().is_some_and(|existing| !is_purged(existing));
+                if existing.is_none_or(|existing| purged || existing.status.is_open()) {
                     records.put(project, &run)?;
                 }
             }

@@ -36,7 +36,7 @@ pub trait Peer {
         entries: &[u64],
     ) -> Result<Vec<Option<OperationHash>>>;
     /// What a log tells about other logs behind an entry.
-    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges>;
+    fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges>;
     /// What came behind an entry of a log.
     fn delta(
         &self,
@@ -67,8 +67,8 @@ impl Peer for Engine {
         Engine::log_hashes(self, call, id, entries)
     }
 
-    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
-        Engine::log_merges(self, call, id, behind)
+    fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
+        Engine::log_merges(self, call, id, after)
     }
 
     fn delta(
@@ -111,7 +111,7 @@ pub fn carry(
     id: &ConversationId,
     ends: (Option<LogMark>, Option<LogMark>),
 ) -> Result<Pulled> {
-    Way { from, to, taker: None, call, id }.carry(ends)
+    Transfer { from, to, receiver: None, call, id }.carry(ends)
 }
 
 /// The same, to a side that is here and is told whether it erases what the other one has erased.
@@ -126,31 +126,31 @@ pub fn pull(
     ends: (Option<LogMark>, Option<LogMark>),
     erases: bool,
 ) -> Result<Pulled> {
-    let taker = Some(Taker { engine: into, erases });
-    Way { from, to: into, taker, call, id }.carry(ends)
+    let receiver = Some(LocalReceiver { engine: into, erases });
+    Transfer { from, to: into, receiver, call, id }.carry(ends)
 }
 
 /// One conversation on its way from one side to the other.
-struct Way<'w> {
+struct Transfer<'w> {
     from: &'w dyn Peer,
     to: &'w dyn Peer,
     /// The side that it comes to, where that was told what to do about erasures.
-    taker: Option<Taker<'w>>,
+    receiver: Option<LocalReceiver<'w>>,
     call: &'w Call,
     id: &'w ConversationId,
 }
 
-struct Taker<'w> {
+struct LocalReceiver<'w> {
     engine: &'w Engine,
     erases: bool,
 }
 
-impl Way<'_> {
+impl Transfer<'_> {
     fn carry(&self, ends: (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
         let mut ends = ends;
         let mut tries = 0;
         loop {
-            match self.go(ends) {
+            match self.transfer_once(ends) {
                 Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {
                     let end = |side: &dyn Peer| side.log_end(self.call, self.id);
                     let now = (end(self.from)?, end(self.to)?);
@@ -165,8 +165,10 @@ impl Way<'_> {
     }
 
     fn receive(&self, delta: Delta) -> Result<Pulled> {
-        match &self.taker {
-            Some(Taker { engine, erases: false }) => engine.receive_keeping(self.call, delta),
+        match &self.receiver {
+            Some(LocalReceiver { engine, erases: false }) => {
+                engine.receive_keeping(self.call, delta)
+            }
             _ => self.to.receive(self.call, delta),
         }
     }
@@ -174,17 +176,17 @@ impl Way<'_> {
     /// What became of turns that were erased behind the entry that both logs share: how many of
     /// them still say something, although that was to be known.
     fn erase(&self, turns: &[TurnId]) -> Result<u64> {
-        match &self.taker {
-            Some(taker) if !turns.is_empty() => match taker.erases {
-                true => taker.engine.erase_turns(self.call, self.id, turns).map(|()| 0),
-                false => taker.engine.still_said(self.call, self.id, turns),
+        match &self.receiver {
+            Some(receiver) if !turns.is_empty() => match receiver.erases {
+                true => receiver.engine.erase_turns(self.call, self.id, turns).map(|()| 0),
+                false => receiver.engine.count_unerased(self.call, self.id, turns),
             },
             // Such an erasure stays on its side.
             _ => Ok(0),
         }
     }
 
-    fn go(&self, (theirs, ours): (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
+    fn transfer_once(&self, (theirs, ours): (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
         let nothing = Ok(Pulled::default());
         let Some(theirs) = theirs.filter(|theirs| Some(*theirs) != ours) else { return nothing };
         let common = self.common(theirs, ours)?;
@@ -200,8 +202,8 @@ impl Way<'_> {
         if !diverged {
             return self.hand_over(common, theirs, Scope::Log);
         }
-        let behind = common.map_or(0, |mark| mark.seq);
-        let there = self.from.log_merges(self.call, self.id, behind)?;
+        let after = common.map_or(0, |mark| mark.seq);
+        let there = self.from.log_merges(self.call, self.id, after)?;
         let unerased = self.erase(&there.erased)?;
         let since = self.taken(common, &there)?;
         Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
@@ -248,16 +250,16 @@ impl Way<'_> {
             if base >= high {
                 return Ok(low);
             }
-            let step = (high - base).div_ceil(COMPARED);
-            entries = (1..=COMPARED).map(|nth| (base + nth * step).min(high)).collect();
+            let stride = (high - base).div_ceil(COMPARED);
+            entries = (1..=COMPARED).map(|nth| (base + nth * stride).min(high)).collect();
             entries.dedup();
         }
     }
 
     /// The entry of a log that went another way up to which its turns have arrived.
     fn taken(&self, common: Option<LogMark>, there: &LogMerges) -> Result<Option<LogMark>> {
-        let behind = common.map_or(0, |mark| mark.seq);
-        let here = self.to.log_merges(self.call, self.id, behind)?;
+        let after = common.map_or(0, |mark| mark.seq);
+        let here = self.to.log_merges(self.call, self.id, after)?;
         // What was taken back or brought back since may have been left out then.
         let marks = here.merges.iter().chain(&here.compared);
         let marks = marks.filter(|merge| merge.seq >= here.turned);

@@ -17,7 +17,7 @@ use tine_store::{Content, Detail};
 
 use super::BundleRecord;
 use super::delta::{Delta, Scope};
-use super::import::{Arrived, Erasures, Names, Way};
+use super::import::{ErasurePolicy, ImportOutcome, ImportPolicy, NameConflicts};
 use super::knowledge::LoggedRecords;
 use crate::Imported;
 use crate::log::change::OperationDetail;
@@ -29,29 +29,29 @@ impl Engine {
     ///
     /// What was erased there is erased here, too, for ever.
     pub fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        self.receive_with(Erasures::Done, call, delta)
+        self.receive_with(ErasurePolicy::Done, call, delta)
     }
 
     /// The same; but a conversation in which something was erased that is still here is refused.
     pub(super) fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        self.receive_with(Erasures::Refused, call, delta)
+        self.receive_with(ErasurePolicy::Refused, call, delta)
     }
 
-    fn receive_with(&self, erasures: Erasures, call: &Call, delta: Delta) -> Result<Pulled> {
+    fn receive_with(&self, erasures: ErasurePolicy, call: &Call, delta: Delta) -> Result<Pulled> {
         let Some(BundleRecord::Conversation { id, .. }) = delta.records.first() else {
             return Err(Error::invalid("the first record must be a conversation"));
         };
         let id = id.clone();
         match delta.scope {
-            Scope::Log => self.go_on(erasures, call, &id, delta),
+            Scope::Log => self.continue_log(erasures, call, &id, delta),
             Scope::Turns => self.take_turns(call, &id, delta),
         }
     }
 
     /// Brings a conversation forward by what changed behind the end of its log here.
-    fn go_on(
+    fn continue_log(
         &self,
-        erasures: Erasures,
+        erasures: ErasurePolicy,
         call: &Call,
         id: &ConversationId,
         delta: Delta,
@@ -74,9 +74,9 @@ impl Engine {
             }
         };
         let mut records = records.into_iter().map(Ok);
-        let way = Way { names: Names::Numbered, erasures };
-        let Arrived { imported, renamed, keys } =
-            self.import_as(way, Some(&call.project), &mut records)?;
+        let policy = ImportPolicy { names: NameConflicts::Numbered, erasures };
+        let ImportOutcome { imported, renamed, keys } =
+            self.import_as(policy, Some(&call.project), &mut records)?;
         let Imported { conversations, turns, operations, .. } = imported;
         let (new, bytes) = (conversations > 0, delta.bytes);
         Ok(Pulled { new, turns, operations, renamed, keys, bytes, ..Pulled::default() })
@@ -113,7 +113,7 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let (mut state, mut operations) = (Vec::new(), Vec::new());
     let (mut families, mut pieces) = (BTreeMap::new(), BTreeMap::new());
-    let turned = turned(&there);
+    let undo_targets = undo_targets(&there);
     let mut logged = LoggedRecords::default();
     for (newer, record) in
         here.into_iter().map(|it| (false, it)).chain(there.into_iter().map(|it| (true, it)))
@@ -128,10 +128,10 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                 }
             },
             BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
-                let turns = turned.get(&seq).is_some_and(|turns| *turns && !newer);
+                let turns = undo_targets.get(&seq).is_some_and(|turns| *turns && !newer);
                 let undone = undone ^ turns;
                 if let Detail::Kept(detail) = &detail
-                    && (newer || turned.contains_key(&seq))
+                    && (newer || undo_targets.contains_key(&seq))
                 {
                     logged.add(detail);
                 }
@@ -177,33 +177,34 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
 
 /// The operations that others took back or did again, and whether that makes a difference by now:
 /// each takes back what holds and does again what does not, whatever it is called.
-fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
-    let mut turned: HashMap<u64, bool> = HashMap::new();
+fn undo_targets(records: &[BundleRecord]) -> HashMap<u64, bool> {
+    let mut undo_targets: HashMap<u64, bool> = HashMap::new();
     for record in records {
         if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
-            && crate::ops::undo::turns_back(kind)
+            && crate::ops::undo::is_undo_or_redo(kind)
             && let Ok(json) = json::parse(detail.as_bytes(), json::MAX_DEPTH)
-            && let Some(known) = OperationDetail::from_json(&json)
-            && let Some(target) = known.turned()
+            && let Some(entry) = OperationDetail::from_json(&json)
+            && let Some(target) = entry.target_operation()
         {
-            *turned.entry(target).or_insert(false) ^= true;
+            *undo_targets.entry(target).or_insert(false) ^= true;
         }
     }
-    turned
+    undo_targets
 }
 
 /// The turns of a log that went another way, as a tree on what is here.
 fn grafted(
     id: &ConversationId,
     records: Vec<BundleRecord>,
-    known: &BTreeMap<TurnId, TurnHash>,
+    referenced: &BTreeMap<TurnId, TurnHash>,
     until: LogMark,
 ) -> Result<Graft> {
     let mut turns: Vec<GraftTurn> = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut inner: HashSet<usize> = HashSet::new();
     let mut branches: Vec<(Name, usize)> = Vec::new();
-    let mut hashes: HashMap<TurnId, TurnHash> = known.iter().map(|(id, it)| (*id, *it)).collect();
+    let mut hashes: HashMap<TurnId, TurnHash> =
+        referenced.iter().map(|(id, it)| (*id, *it)).collect();
     hashes.extend(records.iter().filter_map(|record| match record {
         BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
         _ => None,
@@ -227,7 +228,7 @@ fn grafted(
                 let below = match parent.filter(|_| place.is_none()) {
                     None => None,
                     Some(parent) => {
-                        let hash = known.get(&parent);
+                        let hash = referenced.get(&parent);
                         Some(*hash.ok_or_else(|| Error::not_found("turn", parent))?)
                     }
                 };

@@ -44,7 +44,7 @@ pub(crate) fn remember(
     let mark = SyncMark { seq, other_seq: of.seq, other_hash: of.hash };
     let mut marks = marks(records, project, id)?;
     let other = |mark: &SyncMark| (mark.other_seq, mark.other_hash);
-    marks.retain(|known| other(known) != other(&mark));
+    marks.retain(|earlier| other(earlier) != other(&mark));
     marks.push(mark);
     marks.drain(..marks.len().saturating_sub(KEPT));
     Ok(records.put(project, &SyncMarks { conversation: id.clone(), marks })?)

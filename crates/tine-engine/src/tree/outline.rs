@@ -10,16 +10,16 @@ use std::collections::{BTreeSet, HashMap};
 use tine_core::{Json, Role, TurnId, Usage};
 use tine_store::{Content, Conversation, Read, SEGMENT_TURNS, Turn, TurnLoc};
 
-use crate::log::change::Change;
+use crate::log::change::LoggedChange;
 use crate::log::history::detail;
 use crate::maintenance::purge;
 use crate::ops::conversation::bad_cursor;
 use crate::ops::metadata::shown_title;
-use crate::ops::undo::turns_back;
+use crate::ops::undo::is_undo_or_redo;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
-use crate::tree::shown::{State, Tree};
-use crate::tree::topology::{Order, Orders, preview};
+use crate::tree::shown::{Tree, TurnState};
+use crate::tree::topology::{TreeOrder, TreeOrderCache, preview};
 use crate::{
     Call, ContentKind, Engine, Error, OUTLINE_ROWS, Outline, OutlineBookmark, OutlineParent,
     OutlineQuery, OutlineRow, Result, Tip,
@@ -30,7 +30,7 @@ const OPERATIONS: u64 = 1_000;
 
 /// Whether operations of a kind change what was there, beyond what their changes say.
 fn is_beyond_adding(kind: &str) -> bool {
-    turns_back(kind) || kind == purge::KIND
+    is_undo_or_redo(kind) || kind == purge::KIND
 }
 
 impl Engine {
@@ -45,13 +45,13 @@ impl Engine {
             }
             Some(given) => given,
         };
-        self.read(|records| outline(records, self.orders(), call, &query, limit))
+        self.read(|records| outline(records, self.tree_orders(), call, &query, limit))
     }
 }
 
 fn outline(
     records: &dyn Read,
-    orders: &Orders,
+    tree_orders: &TreeOrderCache,
     call: &Call,
     query: &OutlineQuery,
     limit: usize,
@@ -74,7 +74,7 @@ fn outline(
             (rows_since(records, &tree, &locs)?, total, false, None)
         }
         None => {
-            let order = orders.shown(&tree, conversation.key, seq)?;
+            let order = tree_orders.shown(&tree, conversation.key, seq)?;
             let end = order.len().min(start.saturating_add(limit));
             let rows = rows(records, &order, start..end)?;
             let next = (end < order.len()).then(|| format!("{seq}.{end}"));
@@ -116,7 +116,7 @@ fn added(
     seq: u64,
 ) -> Result<Option<Vec<TurnLoc>>> {
     // Whoever has seen more than there is has seen another store.
-    if seq.checked_sub(since).is_none_or(|behind| behind > OPERATIONS) {
+    if seq.checked_sub(since).is_none_or(|operations| operations > OPERATIONS) {
         return Ok(None);
     }
     let (mut found, mut only_added) = (BTreeSet::new(), true);
@@ -125,20 +125,20 @@ fn added(
         let changes = changes.ok().filter(|_| !is_beyond_adding(&operation.kind));
         only_added = changes.is_some_and(|changes| {
             changes.iter().all(|change| match change {
-                Change::Created { first, count, .. } => {
+                LoggedChange::Created { first, count, .. } => {
                     found.insert((*first, *count));
                     true
                 }
-                Change::Metadata { turn, .. } => {
+                LoggedChange::Metadata { turn, .. } => {
                     found.insert((*turn, 1));
                     true
                 }
-                Change::Hidden { .. } | Change::Split { .. } => false,
-                Change::Branch { .. }
-                | Change::Bookmark { .. }
-                | Change::Conversation { .. }
-                | Change::Observed { .. }
-                | Change::Record { .. } => true,
+                LoggedChange::Hidden { .. } | LoggedChange::Split { .. } => false,
+                LoggedChange::Branch { .. }
+                | LoggedChange::Bookmark { .. }
+                | LoggedChange::Conversation { .. }
+                | LoggedChange::Observed { .. }
+                | LoggedChange::Record { .. } => true,
             })
         });
         Ok(only_added)
@@ -156,7 +156,7 @@ fn added(
         // What a turn is called may change with its first child.
         locs.extend(tree.shown_parent(loc)?);
         for _ in 0..count {
-            if matches!(tree.state(loc)?, State::Live) {
+            if matches!(tree.state(loc)?, TurnState::Live) {
                 locs.insert(loc);
             }
             loc = loc.next();
@@ -168,7 +168,7 @@ fn added(
 /// Rows of the whole tree, in its order.
 fn rows(
     records: &dyn Read,
-    order: &Order,
+    order: &TreeOrder,
     page: std::ops::Range<usize>,
 ) -> Result<Vec<OutlineRow>> {
     let turns = fetch(records, &order.locs(page.clone()))?;
@@ -197,8 +197,8 @@ fn rows_since(records: &dyn Read, tree: &Tree<'_>, locs: &[TurnLoc]) -> Result<V
 }
 
 fn row(turn: &Turn, above: OutlineParent, has_children: bool) -> OutlineRow {
-    let told = turn.metadata.source_info.as_ref();
-    let model = told.and_then(|info| info.get("model")).and_then(Json::as_str);
+    let source_info = turn.metadata.source_info.as_ref();
+    let model = source_info.and_then(|info| info.get("model")).and_then(Json::as_str);
     OutlineRow {
         id: turn.id,
         above,
@@ -209,7 +209,7 @@ fn row(turn: &Turn, above: OutlineParent, has_children: bool) -> OutlineRow {
         title: shown_title(&turn.metadata, has_children),
         tags: turn.metadata.tags.iter().cloned().collect(),
         model: model.filter(|name| !name.is_empty()).map(str::to_owned),
-        tokens: told.and_then(Usage::from_source_info).map(|usage| usage.total),
+        tokens: source_info.and_then(Usage::told).map(|usage| usage.total),
         status: turn.status,
         purged: matches!(turn.content, Content::Purged(_)),
     }

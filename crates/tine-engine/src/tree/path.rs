@@ -4,9 +4,9 @@ use tine_core::{ConversationId, Reference, Role, TurnId};
 use tine_store::{Read, Turn, TurnLoc};
 
 use crate::ops::conversation::bad_cursor;
-use crate::tree::resolve::{self, Place};
-use crate::tree::shown::{Piece, State, Tree};
-use crate::tree::views::{self, Answered};
+use crate::tree::resolve::{self, TreePosition};
+use crate::tree::shown::{SegmentRun, Tree, TurnState};
+use crate::tree::views::{self, ViewOrId};
 use crate::{
     BranchTurnsQuery, BranchView, Call, Engine, Error, PathPage, PathQuery, Presence, Result,
     Selection, TurnRef, TurnView, Window, WindowQuery,
@@ -24,12 +24,10 @@ impl Engine {
     }
 
     /// The turn of an answer; one that is only known by its id as it is now.
-    pub(crate) fn answered_turn(&self, call: &Call, turn: Answered<TurnView>) -> Result<TurnView> {
+    pub(crate) fn load_turn(&self, call: &Call, turn: ViewOrId<TurnView>) -> Result<TurnView> {
         match turn {
-            Answered::Seen(view) => Ok(*view),
-            Answered::Known(id) => {
-                self.read(|records| views::turn_by_id(records, &call.project, &id))
-            }
+            ViewOrId::View(view) => Ok(*view),
+            ViewOrId::Id(id) => self.read(|records| views::turn_by_id(records, &call.project, &id)),
         }
     }
 
@@ -58,7 +56,7 @@ impl Engine {
         &self,
         call: &Call,
         turn: &TurnRef,
-        find: impl Fn(&Tree<'_>, &Place) -> Result<Vec<TurnLoc>>,
+        find: impl Fn(&Tree<'_>, &TreePosition) -> Result<Vec<TurnLoc>>,
     ) -> Result<Vec<TurnView>> {
         self.read(|records| {
             let place = resolve::place(records, call, turn)?;
@@ -129,7 +127,7 @@ fn versions(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<TurnLoc>> {
     let wanted = original(this);
     let mut found = Vec::new();
     for turn in family.iter().filter(|turn| original(turn) == wanted) {
-        if tree.state(turn.loc)? == State::Live {
+        if tree.state(turn.loc)? == TurnState::Live {
             found.push(turn.loc);
         }
     }
@@ -137,24 +135,24 @@ fn versions(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<TurnLoc>> {
 }
 
 /// Every turn of a path as shown, root first.
-pub(crate) fn shown(records: &dyn Read, place: &Place) -> Result<Vec<Turn>> {
+pub(crate) fn shown(records: &dyn Read, place: &TreePosition) -> Result<Vec<Turn>> {
     let Some(to) = place.turn else {
         return Ok(Vec::new());
     };
     let tree = Tree::new(records, place.conversation.key);
-    let line = Line::to(&tree, to)?;
-    let (locs, _) = line.forward(&tree, None, usize::MAX)?;
+    let raw_path = RawPath::to(&tree, to)?;
+    let (locs, _) = raw_path.forward(&tree, None, usize::MAX)?;
     fetch(records, &locs)
 }
 
 /// A raw path, from which the shown one is read off.
-struct Line {
-    pieces: Vec<Piece>,
+struct RawPath {
+    runs: Vec<SegmentRun>,
 }
 
-impl Line {
+impl RawPath {
     fn to(tree: &Tree<'_>, to: TurnLoc) -> Result<Self> {
-        Ok(Line { pieces: tree.pieces(to)? })
+        Ok(RawPath { runs: tree.path_runs(to)? })
     }
 
     /// Shown turns behind a given one, and whether there are more.
@@ -165,33 +163,33 @@ impl Line {
         limit: usize,
     ) -> Result<(Vec<TurnLoc>, bool)> {
         let mut found = Vec::new();
-        let (piece, index) = match after {
+        let (run, index) = match after {
             None => (0, 0),
             Some(after) => {
-                let (piece, anchor) = self.anchor(tree, after)?;
+                let (run, anchor) = self.anchor(tree, after)?;
                 // Further halves of the same turn may follow.
                 let mut halves = Vec::new();
                 expand(tree, anchor, &mut halves)?;
                 let position = halves.iter().position(|half| *half == after);
                 found.extend(halves.split_off(position.map_or(halves.len(), |at| at + 1)));
-                (piece, anchor.index + 1)
+                (run, anchor.index + 1)
             }
         };
         let mut from = index;
-        for piece in &self.pieces[piece..] {
-            if tree.is_plain(piece.segment)? {
+        for run in &self.runs[run..] {
+            if tree.is_plain(run.segment)? {
                 // One more than the limit tells that there are more.
                 let room = limit.saturating_add(1).saturating_sub(found.len());
-                let on = |index| TurnLoc { segment: piece.segment, index };
-                found.extend((from..=piece.to).take(room).map(on));
+                let on = |index| TurnLoc { segment: run.segment, index };
+                found.extend((from..=run.to).take(room).map(on));
                 from = 0;
                 continue;
             }
-            for index in from..=piece.to {
+            for index in from..=run.to {
                 if found.len() > limit {
                     break;
                 }
-                expand(tree, TurnLoc { segment: piece.segment, index }, &mut found)?;
+                expand(tree, TurnLoc { segment: run.segment, index }, &mut found)?;
             }
             from = 0;
         }
@@ -204,9 +202,9 @@ impl Line {
     fn anchor(&self, tree: &Tree<'_>, turn: TurnLoc) -> Result<(usize, TurnLoc)> {
         let mut turn = turn;
         loop {
-            let on = |piece: &Piece| piece.segment == turn.segment && turn.index <= piece.to;
-            if let Some(piece) = self.pieces.iter().position(on) {
-                return Ok((piece, turn));
+            let on = |run: &SegmentRun| run.segment == turn.segment && turn.index <= run.to;
+            if let Some(run) = self.runs.iter().position(on) {
+                return Ok((run, turn));
             }
             match tree.split_with_half(turn)? {
                 Some(split) => turn = split.whole,
@@ -220,18 +218,18 @@ impl Line {
 fn expand(tree: &Tree<'_>, loc: TurnLoc, out: &mut Vec<TurnLoc>) -> Result<()> {
     let mut next = Some(loc);
     // Halves can be split again, as often as there are letters.
-    let mut behind = Vec::new();
+    let mut later = Vec::new();
     while let Some(loc) = next {
         next = match tree.state(loc)? {
-            State::Live => {
+            TurnState::Live => {
                 out.push(loc);
-                behind.pop()
+                later.pop()
             }
-            State::Split(split) => {
-                behind.push(split.right);
+            TurnState::Split(split) => {
+                later.push(split.right);
                 Some(split.left)
             }
-            State::Bridged(_) | State::Gone(_) => behind.pop(),
+            TurnState::Bridged(_) | TurnState::Gone(_) => later.pop(),
         };
     }
     Ok(())
@@ -254,7 +252,7 @@ pub(crate) fn fetch(records: &dyn Read, locs: &[TurnLoc]) -> Result<Vec<Turn>> {
 }
 
 /// Turns that follow each other on a line, with their parents.
-fn line_views(
+fn path_views(
     records: &dyn Read,
     tree: &Tree<'_>,
     id: &ConversationId,
@@ -301,19 +299,19 @@ fn path(
         return Ok(PathPage { conversation: id, root, to: None, turns: Vec::new(), next: None });
     };
     let tree = Tree::new(records, place.conversation.key);
-    let line = Line::to(&tree, to)?;
+    let raw_path = RawPath::to(&tree, to)?;
     let after = match (cursor, query.selection) {
         (Some((_, last)), _) => {
             let found = records.find_turn(&call.project, &last)?;
             Some(found.ok_or_else(|| bad_cursor(query.cursor.as_deref().unwrap_or_default()))?.1)
         }
         (None, Selection::Whole) => None,
-        (None, Selection::Last(count)) => back(&tree, to, count)?,
+        (None, Selection::Last(count)) => nth_ancestor(&tree, to, count)?,
     };
     let (mut turns, mut after) = (Vec::new(), after);
     let more = loop {
-        let (locs, more) = line.forward(&tree, after, limit)?;
-        let page = line_views(records, &tree, &id, &locs)?;
+        let (locs, more) = raw_path.forward(&tree, after, limit)?;
+        let page = path_views(records, &tree, &id, &locs)?;
         turns.extend(page.into_iter().filter(|turn| role.is_none_or(|role| turn.role == role)));
         // Of a role, one turn more than the limit shows that there are more.
         if !more || role.is_none() || turns.len() > limit {
@@ -331,18 +329,18 @@ fn path(
 }
 
 /// The turn `count` before this one as shown, or the root.
-fn back(tree: &Tree<'_>, from: TurnLoc, count: usize) -> Result<Option<TurnLoc>> {
+fn nth_ancestor(tree: &Tree<'_>, from: TurnLoc, count: usize) -> Result<Option<TurnLoc>> {
     let (mut turn, mut count) = (Some(from), count);
     while let Some(loc) = turn
         && count > 0
     {
-        let steps = match tree.is_plain(loc.segment)? {
+        let count_in_segment = match tree.is_plain(loc.segment)? {
             true => loc.index.min(u32::try_from(count).unwrap_or(u32::MAX)),
             false => 0,
         };
-        if steps > 0 {
-            turn = Some(TurnLoc { index: loc.index - steps, ..loc });
-            count -= usize::try_from(steps).unwrap_or(count);
+        if count_in_segment > 0 {
+            turn = Some(TurnLoc { index: loc.index - count_in_segment, ..loc });
+            count -= usize::try_from(count_in_segment).unwrap_or(count);
         } else {
             turn = tree.shown_parent(loc)?;
             count -= 1;
@@ -357,11 +355,11 @@ fn read_cursor(cursor: &str) -> Result<(TurnId, TurnId)> {
     Ok((parse(to)?, parse(last)?))
 }
 
-fn main_tip(records: &dyn Read, call: &Call, id: Option<&ConversationId>) -> Result<Place> {
+fn main_tip(records: &dyn Read, call: &Call, id: Option<&ConversationId>) -> Result<TreePosition> {
     let id = id.ok_or_else(|| Error::invalid("name the conversation, or the turn to go to"))?;
     let conversation = resolve::conversation(records, call, id)?;
     let main = records.branch(conversation.key, &tine_core::Name::main())?;
-    Ok(Place { conversation, turn: main.and_then(|main| main.tip) })
+    Ok(TreePosition { conversation, turn: main.and_then(|main| main.tip) })
 }
 
 fn window(records: &dyn Read, call: &Call, query: &WindowQuery) -> Result<Window> {
@@ -381,27 +379,27 @@ fn window(records: &dyn Read, call: &Call, query: &WindowQuery) -> Result<Window
     locs.reverse();
     let focus = locs.len();
     locs.push(loc);
-    let (behind, more_after) = match line_through(records, call, &tree, &place, query)? {
-        Some(to) => Line::to(&tree, to)?.forward(&tree, Some(loc), query.after)?,
+    let (later, more_after) = match tip_through(records, call, &tree, &place, query)? {
+        Some(to) => RawPath::to(&tree, to)?.forward(&tree, Some(loc), query.after)?,
         None => first_children(&tree, loc, query.after)?,
     };
-    locs.extend(behind);
-    let turns = line_views(records, &tree, &id, &locs)?;
+    locs.extend(later);
+    let turns = path_views(records, &tree, &id, &locs)?;
     Ok(Window { conversation: id, turns, focus, more_before: above.is_some(), more_after })
 }
 
 /// The tip of the branch whose line is followed behind a turn.
-fn line_through(
+fn tip_through(
     records: &dyn Read,
     call: &Call,
     tree: &Tree<'_>,
-    place: &Place,
+    place: &TreePosition,
     query: &WindowQuery,
 ) -> Result<Option<TurnLoc>> {
     let key = place.conversation.key;
     if let Some(name) = &query.branch {
         let branch = resolve::branch(records, call, key, name)?;
-        if !tree.on_line(place.turn, branch.tip)? {
+        if !tree.on_shown_path(place.turn, branch.tip)? {
             let why = format!("the turn is not on the line of the branch `{}`", branch.name);
             return Err(Error::Invalid(why));
         }
@@ -409,12 +407,12 @@ fn line_through(
     }
     // There may be many others.
     if let Some(main) = records.branch(key, &tine_core::Name::main())?
-        && tree.on_line(place.turn, main.tip)?
+        && tree.on_shown_path(place.turn, main.tip)?
     {
         return Ok(main.tip);
     }
     for branch in records.branches(key)? {
-        if tree.on_line(place.turn, branch.tip)? {
+        if tree.on_shown_path(place.turn, branch.tip)? {
             return Ok(branch.tip);
         }
     }

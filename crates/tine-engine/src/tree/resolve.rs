@@ -8,19 +8,19 @@ use tine_store::{Branch, Conversation, ConversationKey, Read, TurnLoc, required}
 
 use crate::Candidate;
 use crate::log::mutation::PROJECT_LOG;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Error, Result, TurnRef};
 
 /// A place in a tree: a turn, or the root (`None`), of a conversation.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct TreePosition {
     pub conversation: Conversation,
     pub turn: Option<TurnLoc>,
 }
 
-impl Place {
+impl TreePosition {
     /// The turn; the root, which cannot be changed like one, is refused.
-    pub(crate) fn turn_to_be(&self, verb: &'static str) -> Result<TurnLoc> {
+    pub(crate) fn require_turn_for(&self, verb: &'static str) -> Result<TurnLoc> {
         self.turn.ok_or(Error::Root(verb))
     }
 
@@ -94,13 +94,13 @@ pub(crate) fn branch(
 }
 
 /// A live turn, or the root, by reference.
-pub(crate) fn place(records: &dyn Read, call: &Call, turn: &TurnRef) -> Result<Place> {
+pub(crate) fn place(records: &dyn Read, call: &Call, turn: &TurnRef) -> Result<TreePosition> {
     let found = find(records, call, turn)?;
     live(records, found)
 }
 
 /// A turn by reference, shown or not. A split turn means its last half.
-pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<Place> {
+pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<TreePosition> {
     let within = match &wanted.conversation {
         Some(id) => Some(conversation(records, call, id)?),
         None => None,
@@ -120,7 +120,7 @@ pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<
         };
         turn = tree.shown_parent(loc)?;
     }
-    Ok(Place { turn, ..base })
+    Ok(TreePosition { turn, ..base })
 }
 
 /// The very turn that a reference names, also when it is split.
@@ -136,15 +136,15 @@ pub(crate) fn named(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result
 }
 
 /// Refuses a place that is not shown.
-pub(crate) fn live(records: &dyn Read, found: Place) -> Result<Place> {
+pub(crate) fn live(records: &dyn Read, found: TreePosition) -> Result<TreePosition> {
     let Some(loc) = found.turn else {
         return Ok(found);
     };
     let tree = Tree::new(records, found.conversation.key);
     match tree.state(loc)? {
-        State::Live => Ok(found),
-        State::Split(_) => Ok(Place { turn: Some(tree.last_half(loc)?), ..found }),
-        State::Bridged(operation) | State::Gone(operation) => {
+        TurnState::Live => Ok(found),
+        TurnState::Split(_) => Ok(TreePosition { turn: Some(tree.last_half(loc)?), ..found }),
+        TurnState::Bridged(operation) | TurnState::Gone(operation) => {
             Err(Error::DeletedTurn { turn: tree.turn(loc)?.id, operation })
         }
     }
@@ -155,12 +155,12 @@ fn base(
     call: &Call,
     within: Option<Conversation>,
     reference: &Reference,
-) -> Result<Place> {
+) -> Result<TreePosition> {
     let name = reference.base();
     if reference.is_root() {
         let conversation = within
             .ok_or_else(|| Error::invalid("`root` needs a conversation; name one with the call"))?;
-        return Ok(Place { conversation, turn: None });
+        return Ok(TreePosition { conversation, turn: None });
     }
     if let Some(found) = by_id(records, call, within.as_ref(), reference)? {
         return Ok(found);
@@ -172,7 +172,7 @@ fn base(
     if let Some(conversation) = &within
         && let Some(branch) = find_branch(records, call, conversation.key, name)?
     {
-        return Ok(Place { conversation: conversation.clone(), turn: branch.tip });
+        return Ok(TreePosition { conversation: conversation.clone(), turn: branch.tip });
     }
     if within.is_none()
         && let Some(found) = by_branch_anywhere(records, call, name)?
@@ -182,7 +182,7 @@ fn base(
     if let Some(bookmark) = records.bookmark(&call.project, &Name::from_stored(name))? {
         let owner = conversation_of(records, bookmark.conversation)?;
         if within.as_ref().is_none_or(|within| within.key == owner.key) {
-            return Ok(Place { conversation: owner, turn: Some(bookmark.turn) });
+            return Ok(TreePosition { conversation: owner, turn: Some(bookmark.turn) });
         }
     }
     if let Some(prefix) = reference.hash_prefix() {
@@ -205,7 +205,7 @@ fn by_id(
     call: &Call,
     within: Option<&Conversation>,
     reference: &Reference,
-) -> Result<Option<Place>> {
+) -> Result<Option<TreePosition>> {
     if let Some(id) = reference.turn_id()
         && let Some((key, loc)) = records.find_turn(&call.project, &id)?
     {
@@ -217,7 +217,7 @@ fn by_id(
         if !owner.visibility.is_there() {
             return Ok(None);
         }
-        return Ok(Some(Place { conversation: owner, turn: Some(loc) }));
+        return Ok(Some(TreePosition { conversation: owner, turn: Some(loc) }));
     }
     let Ok(id) = reference.base().parse::<BranchId>() else {
         return Ok(None);
@@ -226,7 +226,7 @@ fn by_id(
         return Ok(None);
     };
     let owner = conversation_of(records, branch.conversation)?;
-    Ok(Some(Place { conversation: owner, turn: branch.tip }))
+    Ok(Some(TreePosition { conversation: owner, turn: branch.tip }))
 }
 
 /// Runs a search over the conversation of the call, or over all of the project.
@@ -258,21 +258,21 @@ fn by_hash(
     within: Option<Conversation>,
     hex: &str,
     reference: &Reference,
-) -> Result<Option<Place>> {
+) -> Result<Option<TreePosition>> {
     let Some((low, high)) = digest_range(hex) else {
         return Ok(None);
     };
     let mut found = Vec::new();
     in_conversations(records, call, within, &mut |conversation| {
         for loc in records.find_hashes(conversation.key, &low, &high, CANDIDATES)? {
-            found.push(Place { conversation: conversation.clone(), turn: Some(loc) });
+            found.push(TreePosition { conversation: conversation.clone(), turn: Some(loc) });
         }
         Ok(())
     })?;
     // Halves share nothing with their whole, but a deleted turn must not make a prefix of a live
     // one ambiguous.
     if found.len() > 1 {
-        let shown: Vec<Place> =
+        let shown: Vec<TreePosition> =
             found.iter().filter(|place| live(records, (*place).clone()).is_ok()).cloned().collect();
         if !shown.is_empty() {
             found = shown;
@@ -281,12 +281,12 @@ fn by_hash(
     only(records, found, reference.as_str(), "give more digits, or name the conversation")
 }
 
-fn by_branch_anywhere(records: &dyn Read, call: &Call, name: &str) -> Result<Option<Place>> {
+fn by_branch_anywhere(records: &dyn Read, call: &Call, name: &str) -> Result<Option<TreePosition>> {
     let name = Name::from_stored(name);
     let mut found = Vec::new();
     in_conversations(records, call, None, &mut |conversation| {
         if let Some(branch) = records.branch(conversation.key, &name)? {
-            found.push(Place { conversation: conversation.clone(), turn: branch.tip });
+            found.push(TreePosition { conversation: conversation.clone(), turn: branch.tip });
         }
         Ok(())
     })?;
@@ -295,10 +295,10 @@ fn by_branch_anywhere(records: &dyn Read, call: &Call, name: &str) -> Result<Opt
 
 fn only(
     records: &dyn Read,
-    mut found: Vec<Place>,
+    mut found: Vec<TreePosition>,
     name: &str,
     advice: &'static str,
-) -> Result<Option<Place>> {
+) -> Result<Option<TreePosition>> {
     if found.len() <= 1 {
         return Ok(found.pop());
     }

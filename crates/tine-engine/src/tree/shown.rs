@@ -8,7 +8,7 @@
 //! Invariants: the shown parent of a live turn is live; a shown ancestor is always a raw ancestor
 //! or a half of one; nothing is ever appended below a turn that is not live.
 //!
-//! What a computation had to look through is noted ([`Tree::noticed`]): the operations that hid
+//! What a computation had to look through is noted ([`Tree::dependencies`]): the operations that hid
 //! or split turns on the way are operations that the result depends on.
 
 use std::cell::{OnceCell, RefCell};
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 
 /// How a turn stands in the shown tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum TurnState {
     /// It is shown.
     Live,
     /// Deleted alone by this operation; its children show in its place.
@@ -44,7 +44,7 @@ pub(crate) fn hide(
     operation: u64,
 ) -> Result<()> {
     let runs = Tree::new(&*records, conversation).runs(root, by != HiddenBy::Reparent)?;
-    for Piece { segment, from, to } in runs {
+    for SegmentRun { segment, from, to } in runs {
         records.insert_hidden(&Hidden { conversation, segment, from, to, operation, by, root })?;
     }
     Ok(())
@@ -56,12 +56,12 @@ pub(crate) struct MatchPoint {
     /// The turn whose message is compared.
     pub compare: TurnLoc,
     /// The turn from which matching goes on: the same, or the last half of a split one.
-    pub land: TurnLoc,
+    pub continue_at: TurnLoc,
 }
 
 /// A piece of a raw path within one segment: indices `from..=to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct SegmentRun {
     pub segment: SegmentNo,
     pub from: u32,
     pub to: u32,
@@ -69,15 +69,15 @@ pub(crate) struct Piece {
 
 /// The splits of a conversation, found from each side.
 #[derive(Default)]
-struct Splits {
+struct SplitIndex {
     by_whole: HashMap<TurnLoc, Split>,
     by_left: HashMap<TurnLoc, Split>,
     by_right: HashMap<TurnLoc, Split>,
 }
 
-impl Splits {
+impl SplitIndex {
     fn new(splits: Vec<Split>) -> Self {
-        let mut found = Splits::default();
+        let mut found = SplitIndex::default();
         for split in splits {
             found.by_whole.insert(split.whole, split);
             found.by_left.insert(split.left, split);
@@ -89,7 +89,7 @@ impl Splits {
 
 /// The segments of a conversation: how far each goes, and where each begins.
 #[derive(Default)]
-struct Shape {
+struct SegmentIndex {
     last: HashMap<SegmentNo, u32>,
     forks: HashMap<Option<TurnLoc>, Vec<SegmentNo>>,
 }
@@ -120,11 +120,11 @@ fn disordered(record: String) -> Error {
 pub(crate) struct Tree<'t> {
     records: &'t dyn Read,
     conversation: ConversationKey,
-    splits: OnceCell<Splits>,
-    shape: OnceCell<Shape>,
+    splits: OnceCell<SplitIndex>,
+    segment_index: OnceCell<SegmentIndex>,
     hidden: RefCell<HashMap<SegmentNo, Rc<[Hidden]>>>,
     segments: RefCell<HashMap<SegmentNo, Segment>>,
-    noticed: RefCell<BTreeSet<u64>>,
+    dependencies: RefCell<BTreeSet<u64>>,
     /// A turn and the raw children that were last found below it.
     children: RefCell<Option<(Option<TurnLoc>, Vec<TurnLoc>)>>,
 }
@@ -135,10 +135,10 @@ impl<'t> Tree<'t> {
             records,
             conversation,
             splits: OnceCell::new(),
-            shape: OnceCell::new(),
+            segment_index: OnceCell::new(),
             hidden: RefCell::default(),
             segments: RefCell::default(),
-            noticed: RefCell::default(),
+            dependencies: RefCell::default(),
             children: RefCell::default(),
         }
     }
@@ -146,13 +146,13 @@ impl<'t> Tree<'t> {
     /// The raw children of a turn, if they were the last that were asked for. The tree has not
     /// changed since: it sees one state of the store.
     pub(crate) fn take_children(&self, parent: Option<TurnLoc>) -> Option<Vec<TurnLoc>> {
-        let known = self.children.take().filter(|(of, _)| *of == parent);
-        known.map(|(_, children)| children)
+        let cached = self.children.take().filter(|(of, _)| *of == parent);
+        cached.map(|(_, children)| children)
     }
 
     /// Operations whose deletions and splits were looked through so far.
-    pub(crate) fn noticed(&self) -> BTreeSet<u64> {
-        self.noticed.borrow().clone()
+    pub(crate) fn dependencies(&self) -> BTreeSet<u64> {
+        self.dependencies.borrow().clone()
     }
 
     pub(crate) fn conversation(&self) -> ConversationKey {
@@ -180,11 +180,11 @@ impl<'t> Tree<'t> {
 
     /// Reads the shape of the whole tree at once, for those who will look at most of it.
     pub(crate) fn preload(&self) -> Result<()> {
-        let mut shape = Shape::default();
+        let mut segment_index = SegmentIndex::default();
         for extent in self.records.segments(self.conversation)? {
             let segment = in_order(extent.segment)?;
-            shape.last.insert(segment.no, extent.turns.saturating_sub(1));
-            shape.forks.entry(segment.parent).or_default().push(segment.no);
+            segment_index.last.insert(segment.no, extent.turns.saturating_sub(1));
+            segment_index.forks.entry(segment.parent).or_default().push(segment.no);
             self.segments.borrow_mut().insert(segment.no, segment);
             self.hidden.borrow_mut().insert(segment.no, Rc::default());
         }
@@ -195,17 +195,17 @@ impl<'t> Tree<'t> {
         for (segment, runs) in runs {
             self.hidden.borrow_mut().insert(segment, runs.into());
         }
-        self.shape.set(shape).ok();
+        self.segment_index.set(segment_index).ok();
         Ok(())
     }
 
-    fn splits(&self) -> Result<&Splits> {
+    fn splits(&self) -> Result<&SplitIndex> {
         match self.splits.get() {
             Some(splits) => Ok(splits),
             None => {
                 let splits = self.records.splits(self.conversation)?;
                 let splits = splits.into_iter().map(split_in_order).collect::<Result<_>>()?;
-                let splits = Splits::new(splits);
+                let splits = SplitIndex::new(splits);
                 Ok(self.splits.get_or_init(|| splits))
             }
         }
@@ -232,28 +232,28 @@ impl<'t> Tree<'t> {
     }
 
     fn hidden_in(&self, segment: SegmentNo) -> Result<Rc<[Hidden]>> {
-        if let Some(known) = self.hidden.borrow().get(&segment) {
-            return Ok(Rc::clone(known));
+        if let Some(cached) = self.hidden.borrow().get(&segment) {
+            return Ok(Rc::clone(cached));
         }
         let found: Rc<[Hidden]> = self.records.hidden_in(self.conversation, segment)?.into();
         self.hidden.borrow_mut().insert(segment, Rc::clone(&found));
         Ok(found)
     }
 
-    pub(crate) fn state(&self, loc: TurnLoc) -> Result<State> {
+    pub(crate) fn state(&self, loc: TurnLoc) -> Result<TurnState> {
         let hidden = self.hidden_in(loc.segment)?;
         let covering = hidden.iter().filter(|run| (run.from..=run.to).contains(&loc.index));
         let mut bridged = None;
         for run in covering {
             if run.by != HiddenBy::Reparent {
-                return Ok(State::Gone(run.operation));
+                return Ok(TurnState::Gone(run.operation));
             }
             bridged = Some(run.operation);
         }
         if let Some(operation) = bridged {
-            return Ok(State::Bridged(operation));
+            return Ok(TurnState::Bridged(operation));
         }
-        Ok(self.split_of(loc)?.map_or(State::Live, State::Split))
+        Ok(self.split_of(loc)?.map_or(TurnState::Live, TurnState::Split))
     }
 
     /// Whether every turn of a segment is shown as it lies there.
@@ -270,7 +270,7 @@ impl<'t> Tree<'t> {
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
-        match self.shape.get().and_then(|shape| shape.last.get(&segment)) {
+        match self.segment_index.get().and_then(|segment_index| segment_index.last.get(&segment)) {
             Some(last) => Ok(*last),
             None => Ok(self.records.last_index(segment)?),
         }
@@ -290,9 +290,9 @@ impl<'t> Tree<'t> {
             children.extend(self.next_in_segment(parent)?);
         }
         let first = |segment| TurnLoc { segment, index: 0 };
-        match self.shape.get() {
-            Some(shape) => {
-                let forks = shape.forks.get(&parent).map_or(&[][..], Vec::as_slice);
+        match self.segment_index.get() {
+            Some(segment_index) => {
+                let forks = segment_index.forks.get(&parent).map_or(&[][..], Vec::as_slice);
                 children.extend(forks.iter().copied().map(first));
             }
             None => {
@@ -309,7 +309,7 @@ impl<'t> Tree<'t> {
     pub(crate) fn last_half(&self, loc: TurnLoc) -> Result<TurnLoc> {
         let mut loc = loc;
         while let Some(split) = self.split_of(loc)? {
-            self.noticed.borrow_mut().insert(split.operation);
+            self.dependencies.borrow_mut().insert(split.operation);
             loc = split.right;
         }
         Ok(loc)
@@ -319,7 +319,7 @@ impl<'t> Tree<'t> {
     pub(crate) fn first_half(&self, loc: TurnLoc) -> Result<TurnLoc> {
         let mut loc = loc;
         while let Some(split) = self.split_of(loc)? {
-            self.noticed.borrow_mut().insert(split.operation);
+            self.dependencies.borrow_mut().insert(split.operation);
             loc = split.left;
         }
         Ok(loc)
@@ -353,13 +353,13 @@ impl<'t> Tree<'t> {
         let mut above = self.raw_parent(loc)?;
         while let Some(parent) = above {
             match self.state(parent)? {
-                State::Live => break,
-                State::Split(split) => {
-                    self.noticed.borrow_mut().insert(split.operation);
+                TurnState::Live => break,
+                TurnState::Split(split) => {
+                    self.dependencies.borrow_mut().insert(split.operation);
                     above = Some(split.right);
                 }
-                State::Bridged(operation) | State::Gone(operation) => {
-                    self.noticed.borrow_mut().insert(operation);
+                TurnState::Bridged(operation) | TurnState::Gone(operation) => {
+                    self.dependencies.borrow_mut().insert(operation);
                     above = self.raw_parent(parent)?;
                 }
             }
@@ -385,8 +385,8 @@ impl<'t> Tree<'t> {
         let matches = self.match_points(parent)?;
         Ok(matches
             .iter()
-            .filter(|point| point.compare == point.land)
-            .map(|point| point.land)
+            .filter(|point| point.compare == point.continue_at)
+            .map(|point| point.continue_at)
             .collect())
     }
 
@@ -406,15 +406,15 @@ impl<'t> Tree<'t> {
                 continue;
             }
             match self.state(loc)? {
-                State::Live => points.push(MatchPoint { compare: loc, land: loc }),
-                State::Gone(_) => {}
-                State::Bridged(_) => {
+                TurnState::Live => points.push(MatchPoint { compare: loc, continue_at: loc }),
+                TurnState::Gone(_) => {}
+                TurnState::Bridged(_) => {
                     let below = self.children_below(Some(loc))?;
                     pending.extend(below.into_iter().rev().map(|child| (child, false)));
                 }
-                State::Split(split) => {
-                    if let Some(land) = self.whole_halves(split)? {
-                        points.push(MatchPoint { compare: loc, land });
+                TurnState::Split(split) => {
+                    if let Some(continue_at) = self.whole_halves(split)? {
+                        points.push(MatchPoint { compare: loc, continue_at });
                     }
                     pending.push((split.left, true));
                 }
@@ -428,9 +428,9 @@ impl<'t> Tree<'t> {
         let mut pending = vec![loc];
         while let Some(part) = pending.pop() {
             match self.state(part)? {
-                State::Live => return Ok(true),
-                State::Split(split) => pending.extend([split.left, split.right]),
-                State::Bridged(_) | State::Gone(_) => {}
+                TurnState::Live => return Ok(true),
+                TurnState::Split(split) => pending.extend([split.left, split.right]),
+                TurnState::Bridged(_) | TurnState::Gone(_) => {}
             }
         }
         Ok(false)
@@ -439,9 +439,9 @@ impl<'t> Tree<'t> {
     /// Whether all of a turn is shown.
     pub(crate) fn is_whole(&self, loc: TurnLoc) -> Result<bool> {
         match self.state(loc)? {
-            State::Live => Ok(true),
-            State::Split(split) => Ok(self.whole_halves(split)?.is_some()),
-            State::Bridged(_) | State::Gone(_) => Ok(false),
+            TurnState::Live => Ok(true),
+            TurnState::Split(split) => Ok(self.whole_halves(split)?.is_some()),
+            TurnState::Bridged(_) | TurnState::Gone(_) => Ok(false),
         }
     }
 
@@ -450,24 +450,24 @@ impl<'t> Tree<'t> {
         let mut pending = vec![split.left, split.right];
         while let Some(half) = pending.pop() {
             match self.state(half)? {
-                State::Live => {}
-                State::Split(further) => pending.extend([further.left, further.right]),
-                State::Bridged(_) | State::Gone(_) => return Ok(None),
+                TurnState::Live => {}
+                TurnState::Split(further) => pending.extend([further.left, further.right]),
+                TurnState::Bridged(_) | TurnState::Gone(_) => return Ok(None),
             }
         }
         Ok(Some(self.last_half(split.right)?))
     }
 
     /// The raw path to a turn as pieces of segments, root first.
-    pub(crate) fn pieces(&self, to: TurnLoc) -> Result<Vec<Piece>> {
-        let mut pieces = Vec::new();
+    pub(crate) fn path_runs(&self, to: TurnLoc) -> Result<Vec<SegmentRun>> {
+        let mut path_runs = Vec::new();
         let mut end = Some(to);
         while let Some(loc) = end {
-            pieces.push(Piece { segment: loc.segment, from: 0, to: loc.index });
+            path_runs.push(SegmentRun { segment: loc.segment, from: 0, to: loc.index });
             end = self.segment(loc.segment)?.parent;
         }
-        pieces.reverse();
-        Ok(pieces)
+        path_runs.reverse();
+        Ok(path_runs)
     }
 
     /// Whether a turn lies on the raw path to another, ends included.
@@ -488,7 +488,7 @@ impl<'t> Tree<'t> {
     }
 
     /// Whether a shown turn lies on the shown path to another, ends included.
-    pub(crate) fn on_line(&self, turn: Option<TurnLoc>, of: Option<TurnLoc>) -> Result<bool> {
+    pub(crate) fn on_shown_path(&self, turn: Option<TurnLoc>, of: Option<TurnLoc>) -> Result<bool> {
         let (Some(turn), Some(of)) = (turn, of) else {
             return Ok(turn.is_none());
         };
@@ -509,16 +509,18 @@ impl<'t> Tree<'t> {
     }
 
     /// A turn, alone or with all below it, as runs within segments.
-    pub(crate) fn runs(&self, root: TurnLoc, cascade: bool) -> Result<Vec<Piece>> {
+    pub(crate) fn runs(&self, root: TurnLoc, cascade: bool) -> Result<Vec<SegmentRun>> {
         match cascade {
             true => self.subtree(root),
-            false => Ok(vec![Piece { segment: root.segment, from: root.index, to: root.index }]),
+            false => {
+                Ok(vec![SegmentRun { segment: root.segment, from: root.index, to: root.index }])
+            }
         }
     }
 
     /// A turn and everything below it, as runs within segments: raw descendants, and, for a half
     /// under which the children of its whole stand, those of the whole.
-    pub(crate) fn subtree(&self, root: TurnLoc) -> Result<Vec<Piece>> {
+    pub(crate) fn subtree(&self, root: TurnLoc) -> Result<Vec<SegmentRun>> {
         let mut runs = vec![];
         let mut pending = vec![root];
         // The children of a whole stand below its last half; a first half has the last below it.
@@ -529,7 +531,7 @@ impl<'t> Tree<'t> {
         }
         while let Some(start) = pending.pop() {
             let to = self.last_index(start.segment)?;
-            runs.push(Piece { segment: start.segment, from: start.index, to });
+            runs.push(SegmentRun { segment: start.segment, from: start.index, to });
             for fork in self.records.forks_from(self.conversation, start)? {
                 pending.push(TurnLoc { segment: in_order(fork)?.no, index: 0 });
             }
@@ -540,9 +542,9 @@ impl<'t> Tree<'t> {
     /// The turn at or above this one that is shown; `None` is the root.
     pub(crate) fn nearest_live(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         match self.state(loc)? {
-            State::Live => Ok(Some(loc)),
-            State::Split(_) => Ok(Some(self.last_half(loc)?)),
-            State::Bridged(_) | State::Gone(_) => self.shown_parent(loc),
+            TurnState::Live => Ok(Some(loc)),
+            TurnState::Split(_) => Ok(Some(self.last_half(loc)?)),
+            TurnState::Bridged(_) | TurnState::Gone(_) => self.shown_parent(loc),
         }
     }
 }

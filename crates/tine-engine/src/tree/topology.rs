@@ -10,7 +10,7 @@ use crate::ops::conversation::bad_cursor;
 use crate::ops::metadata::shown_title;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{
     Call, ConversationStats, Engine, Presence, Result, Tail, TopologyPage, TopologyQuery,
     TopologyRow, TurnRef,
@@ -23,7 +23,7 @@ impl Engine {
     /// The tree without its content, parents before children, one page of it.
     pub fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
         let limit = self.page_limit(query.limit)?;
-        self.read(|records| topology(records, self.orders(), call, &query, limit))
+        self.read(|records| topology(records, self.tree_orders(), call, &query, limit))
     }
 
     /// Lines of turns that no branch leads to, oldest first.
@@ -31,7 +31,7 @@ impl Engine {
         self.read(|records| {
             let found = resolve::conversation(records, call, conversation)?;
             let tree = Tree::new(records, found.key);
-            let order = Order::shown(&tree, None)?;
+            let order = TreeOrder::shown(&tree, None)?;
             let mut tails = Vec::new();
             for line in uncovered(records, &found, &order)? {
                 let leaf = tree.turn(order.nodes[line.leaf].loc)?;
@@ -51,7 +51,7 @@ impl Engine {
 }
 
 /// One turn's place in the order of a topology.
-struct Node {
+struct TopologyNode {
     loc: TurnLoc,
     parent: Option<usize>,
     level: u32,
@@ -60,22 +60,22 @@ struct Node {
 }
 
 /// All turns of a tree, parents before children, first children first.
-pub(crate) struct Order {
-    nodes: Vec<Node>,
+pub(crate) struct TreeOrder {
+    nodes: Vec<TopologyNode>,
     first: Vec<usize>,
 }
 
-impl Order {
+impl TreeOrder {
     /// The tree as shown, whole or below a turn.
     fn shown(tree: &Tree<'_>, under: Option<TurnLoc>) -> Result<Self> {
         tree.preload()?;
-        Order::walk(under.map(|loc| vec![loc]), |parent| tree.shown_children(parent))
+        TreeOrder::walk(under.map(|loc| vec![loc]), |parent| tree.shown_children(parent))
     }
 
     /// The raw tree, with everything that is hidden.
     fn raw(tree: &Tree<'_>, under: Option<TurnLoc>) -> Result<Self> {
         tree.preload()?;
-        Order::walk(under.map(|loc| vec![loc]), |parent| tree.raw_children(parent))
+        TreeOrder::walk(under.map(|loc| vec![loc]), |parent| tree.raw_children(parent))
     }
 
     fn walk(
@@ -86,14 +86,14 @@ impl Order {
             Some(start) => start,
             None => children(None)?,
         };
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<TopologyNode> = Vec::new();
         let mut first = Vec::new();
         let mut pending: Vec<(TurnLoc, Option<usize>)> =
             start.into_iter().rev().map(|loc| (loc, None)).collect();
         while let Some((loc, parent)) = pending.pop() {
             let at = nodes.len();
             let level = parent.map_or(1, |parent| nodes[parent].level + 1);
-            nodes.push(Node { loc, parent, level, children: Vec::new(), descendants: 0 });
+            nodes.push(TopologyNode { loc, parent, level, children: Vec::new(), descendants: 0 });
             match parent {
                 Some(parent) => nodes[parent].children.push(at),
                 None => first.push(at),
@@ -105,7 +105,7 @@ impl Order {
                 nodes[parent].descendants += nodes[at].descendants + 1;
             }
         }
-        Ok(Order { nodes, first })
+        Ok(TreeOrder { nodes, first })
     }
 
     /// Turns in it.
@@ -131,47 +131,47 @@ impl Order {
 /// The orders made last. A page of a large tree needs the order of the whole; whoever reads it
 /// page by page gets the order of the first page again, unless the tree has changed since.
 #[derive(Default)]
-pub(crate) struct Orders {
-    recent: Mutex<Vec<(OrderName, Arc<Order>)>>,
+pub(crate) struct TreeOrderCache {
+    entries: Mutex<Vec<(TreeOrderKey, Arc<TreeOrder>)>>,
 }
 
 /// The conversation, its newest operation, the turn on top, and whether hidden turns are in it.
-type OrderName = (ConversationKey, u64, Option<TurnLoc>, bool);
+type TreeOrderKey = (ConversationKey, u64, Option<TurnLoc>, bool);
 
 /// Orders kept: as many trees as a few people look at.
 const ORDERS: usize = 4;
 
-impl Orders {
+impl TreeOrderCache {
     /// The whole tree as shown, as it is at an operation.
     pub(crate) fn shown(
         &self,
         tree: &Tree<'_>,
         conversation: ConversationKey,
         seq: u64,
-    ) -> Result<Arc<Order>> {
-        self.get_or_make((conversation, seq, None, false), || Order::shown(tree, None))
+    ) -> Result<Arc<TreeOrder>> {
+        self.get_or_make((conversation, seq, None, false), || TreeOrder::shown(tree, None))
     }
 
     fn get_or_make(
         &self,
-        name: OrderName,
-        make: impl FnOnce() -> Result<Order>,
-    ) -> Result<Arc<Order>> {
-        let lock = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, order)) = lock().iter().find(|(known, _)| *known == name) {
+        name: TreeOrderKey,
+        make: impl FnOnce() -> Result<TreeOrder>,
+    ) -> Result<Arc<TreeOrder>> {
+        let lock = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, order)) = lock().iter().find(|(cached, _)| *cached == name) {
             return Ok(Arc::clone(order));
         }
         let order = Arc::new(make()?);
-        let mut recent = lock();
-        recent.truncate(ORDERS - 1);
-        recent.insert(0, (name, Arc::clone(&order)));
+        let mut entries = lock();
+        entries.truncate(ORDERS - 1);
+        entries.insert(0, (name, Arc::clone(&order)));
         Ok(order)
     }
 }
 
 fn topology(
     records: &dyn Read,
-    orders: &Orders,
+    tree_orders: &TreeOrderCache,
     call: &Call,
     query: &TopologyQuery,
     limit: usize,
@@ -187,9 +187,9 @@ fn topology(
     let tree = Tree::new(records, conversation.key);
     let last = records.last_operation(conversation.key)?.map_or(0, |last| last.seq);
     let name = (conversation.key, last, under, query.include_deleted);
-    let order = orders.get_or_make(name, || match query.include_deleted {
-        true => Order::raw(&tree, under),
-        false => Order::shown(&tree, under),
+    let order = tree_orders.get_or_make(name, || match query.include_deleted {
+        true => TreeOrder::raw(&tree, under),
+        false => TreeOrder::shown(&tree, under),
     })?;
     let start = match &query.cursor {
         None => 0,
@@ -221,7 +221,7 @@ fn rows(
     records: &dyn Read,
     tree: &Tree<'_>,
     conversation: &Conversation,
-    order: &Order,
+    order: &TreeOrder,
     page: std::ops::Range<usize>,
 ) -> Result<Vec<TopologyRow>> {
     let locs = order.locs(page.clone());
@@ -268,9 +268,9 @@ fn rows(
             bookmarks: bookmarks.remove(&turn.loc).unwrap_or_default(),
             status: turn.status,
             presence: match tree.state(turn.loc)? {
-                State::Live => Presence::Live,
-                State::Split(_) => Presence::Split,
-                State::Bridged(_) | State::Gone(_) => Presence::Deleted,
+                TurnState::Live => Presence::Live,
+                TurnState::Split(_) => Presence::Split,
+                TurnState::Bridged(_) | TurnState::Gone(_) => Presence::Deleted,
             },
             purged: matches!(turn.content, Content::Purged(_)),
         });
@@ -286,7 +286,7 @@ pub(crate) fn preview(turn: &Turn) -> String {
 }
 
 /// A leaf that no branch leads to, and where its line leaves what branches lead to.
-struct Uncovered {
+struct UncoveredTail {
     leaf: usize,
     first: usize,
     turns: u64,
@@ -295,8 +295,8 @@ struct Uncovered {
 fn uncovered(
     records: &dyn Read,
     conversation: &Conversation,
-    order: &Order,
-) -> Result<Vec<Uncovered>> {
+    order: &TreeOrder,
+) -> Result<Vec<UncoveredTail>> {
     let at: HashMap<TurnLoc, usize> =
         order.nodes.iter().enumerate().map(|(at, node)| (node.loc, at)).collect();
     let mut covered = HashSet::new();
@@ -321,7 +321,7 @@ fn uncovered(
             first = parent;
             turns += 1;
         }
-        lines.push(Uncovered { leaf, first, turns });
+        lines.push(UncoveredTail { leaf, first, turns });
     }
     Ok(lines)
 }
@@ -329,7 +329,7 @@ fn uncovered(
 /// Totals of one conversation.
 pub(crate) fn totals(records: &dyn Read, conversation: &Conversation) -> Result<ConversationStats> {
     let tree = Tree::new(records, conversation.key);
-    let order = Order::shown(&tree, None)?;
+    let order = TreeOrder::shown(&tree, None)?;
     let count = |items: usize| u64::try_from(items).unwrap_or(u64::MAX);
     let extents = records.segments(conversation.key)?;
     let all: u64 = extents.iter().map(|extent| u64::from(extent.turns)).sum();

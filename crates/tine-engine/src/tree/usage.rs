@@ -13,7 +13,7 @@ use tine_core::{ConversationId, Json, Usage};
 use tine_store::{Conversation, Read, SegmentNo, Turn};
 
 use crate::tree::resolve;
-use crate::tree::shown::{Piece, State, Tree};
+use crate::tree::shown::{SegmentRun, Tree, TurnState};
 use crate::{Call, Engine, Result, UsageShare, UsageTotals};
 
 /// Stands for the model of turns that name none.
@@ -35,15 +35,15 @@ impl Engine {
 }
 
 /// Usage by model, with no more names than the limit allows.
-struct Models {
+struct UsageByModel {
     limit: usize,
     each: BTreeMap<String, Usage>,
     rest: Usage,
 }
 
-impl Models {
+impl UsageByModel {
     fn new(limit: usize) -> Self {
-        Models { limit, each: BTreeMap::new(), rest: Usage::default() }
+        UsageByModel { limit, each: BTreeMap::new(), rest: Usage::default() }
     }
 
     fn add(&mut self, model: &str, usage: &Usage) {
@@ -79,7 +79,7 @@ fn add_share(shares: &mut Vec<UsageShare>, limit: usize, name: String, usage: Us
 
 /// All conversations of a project, also hidden ones.
 fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTotals> {
-    let mut models = Models::new(limit);
+    let mut models = UsageByModel::new(limit);
     let mut total = Usage::default();
     let mut conversations = Vec::new();
     let mut after = None;
@@ -116,17 +116,17 @@ fn of_conversation(
     limit: usize,
 ) -> Result<UsageTotals> {
     let tree = Tree::new(records, conversation.key);
-    let mut lines: Vec<(tine_core::Name, Vec<Piece>)> = Vec::new();
+    let mut lines: Vec<(tine_core::Name, Vec<SegmentRun>)> = Vec::new();
     // For each segment the places up to which some branch follows it, with the sum up to there.
     let mut marks: HashMap<SegmentNo, BTreeMap<u32, Usage>> = HashMap::new();
     for branch in records.branches(conversation.key)? {
-        let pieces = branch.tip.map(|tip| tree.pieces(tip)).transpose()?.unwrap_or_default();
-        for piece in &pieces {
-            marks.entry(piece.segment).or_default().insert(piece.to, Usage::default());
+        let runs = branch.tip.map(|tip| tree.path_runs(tip)).transpose()?.unwrap_or_default();
+        for run in &runs {
+            marks.entry(run.segment).or_default().insert(run.to, Usage::default());
         }
-        lines.push((branch.name, pieces));
+        lines.push((branch.name, runs));
     }
-    let mut models = Models::new(limit);
+    let mut models = UsageByModel::new(limit);
     let mut total = Usage::default();
     for extent in records.segments(conversation.key)? {
         let mut places = marks.get_mut(&extent.segment.no).map(|marked| marked.iter_mut());
@@ -154,10 +154,10 @@ fn of_conversation(
         }
     }
     let mut branches = Vec::new();
-    for (name, pieces) in lines {
+    for (name, runs) in lines {
         let mut sum = Usage::default();
-        for piece in pieces {
-            let up_to = marks.get(&piece.segment).and_then(|marked| marked.get(&piece.to));
+        for run in runs {
+            let up_to = marks.get(&run.segment).and_then(|marked| marked.get(&run.to));
             sum.add(up_to.unwrap_or(&Usage::default()));
         }
         if sum == Usage::default() {
@@ -187,8 +187,8 @@ fn each_turn(
 }
 
 fn model(turn: &Turn) -> &str {
-    let told = turn.metadata.source_info.as_ref().and_then(|info| info.get("model"));
-    told.and_then(Json::as_str).filter(|name| !name.is_empty()).unwrap_or(NO_MODEL)
+    let recorded = turn.metadata.source_info.as_ref().and_then(|info| info.get("model"));
+    recorded.and_then(Json::as_str).filter(|name| !name.is_empty()).unwrap_or(NO_MODEL)
 }
 
 fn counts(turn: &Turn) -> bool {
@@ -199,5 +199,5 @@ fn counts_on_line(tree: &Tree<'_>, turn: &Turn) -> Result<bool> {
     if turn.origin.derived_from.is_some() || !tree.begins(turn.loc)? {
         return Ok(false);
     }
-    Ok(matches!(tree.state(turn.loc)?, State::Live | State::Split(_)))
+    Ok(matches!(tree.state(turn.loc)?, TurnState::Live | TurnState::Split(_)))
 }

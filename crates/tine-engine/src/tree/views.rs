@@ -4,11 +4,11 @@ use tine_core::json::{Json, object};
 use tine_core::{ConversationId, ProjectId, TurnHash, TurnId};
 use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility, required};
 
-use crate::log::canonical_writer::Members;
+use crate::log::canonical_writer::ObjectWriter;
 use crate::log::change::{optional, parsed, text};
 use crate::log::mutation::Receipt;
 use crate::tree::resolve::conversation_of;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{BookmarkView, BranchView, ConversationView, Presence, Result, TurnView};
 
 pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<ConversationView> {
@@ -40,9 +40,9 @@ pub(crate) fn turn(tree: &Tree<'_>, id: &ConversationId, turn: Turn) -> Result<T
         None => None,
     };
     let presence = match tree.state(turn.loc)? {
-        State::Live => Presence::Live,
-        State::Split(_) => Presence::Split,
-        State::Bridged(_) | State::Gone(_) => Presence::Deleted,
+        TurnState::Live => Presence::Live,
+        TurnState::Split(_) => Presence::Split,
+        TurnState::Bridged(_) | TurnState::Gone(_) => Presence::Deleted,
     };
     let continues = match presence {
         Presence::Live => continued(tree, &turn)?,
@@ -154,16 +154,16 @@ pub(crate) fn bookmark(records: &dyn Read, found: &Bookmark) -> Result<BookmarkV
 
 /// Writes the canonical form of a branch, as receipts hold it.
 pub(crate) fn write_branch(branch: &BranchView, out: &mut String) {
-    let mut members = Members::begin(out);
-    members.plain("branch_id", Some(branch.id));
-    members.text("conversation_id", Some(branch.conversation.as_str()));
-    members.plain("created_at", Some(branch.created_at));
-    members.plain("forked_from", branch.forked_from);
-    members.text("name", Some(branch.name.as_str()));
-    members.plain("tip", branch.tip);
-    members.plain("tip_hash", branch.tip_hash);
-    members.literal("version", branch.version);
-    members.end();
+    let mut object = ObjectWriter::begin(out);
+    object.unescaped("branch_id", Some(branch.id));
+    object.text("conversation_id", Some(branch.conversation.as_str()));
+    object.unescaped("created_at", Some(branch.created_at));
+    object.unescaped("forked_from", branch.forked_from);
+    object.text("name", Some(branch.name.as_str()));
+    object.unescaped("tip", branch.tip);
+    object.unescaped("tip_hash", branch.tip_hash);
+    object.literal("version", branch.version);
+    object.end();
 }
 
 impl Receipt for BranchView {
@@ -213,18 +213,18 @@ impl Receipt for BookmarkView {
 ///
 /// What a call left is read in the call's own transaction: a look afterwards would show what others
 /// did in between.
-pub(crate) enum Answered<V: Named> {
-    Seen(Box<V>),
-    Known(V::Id),
+pub(crate) enum ViewOrId<V: HasId> {
+    View(Box<V>),
+    Id(V::Id),
 }
 
 /// What can be looked up again by an id.
-pub(crate) trait Named {
+pub(crate) trait HasId {
     type Id: Receipt;
     fn id(&self) -> &Self::Id;
 }
 
-impl Named for TurnView {
+impl HasId for TurnView {
     type Id = TurnId;
 
     fn id(&self) -> &TurnId {
@@ -232,7 +232,7 @@ impl Named for TurnView {
     }
 }
 
-impl Named for ConversationView {
+impl HasId for ConversationView {
     type Id = ConversationId;
 
     fn id(&self) -> &ConversationId {
@@ -240,37 +240,37 @@ impl Named for ConversationView {
     }
 }
 
-impl<V: Named> Answered<V> {
-    pub(crate) fn seen(view: V) -> Self {
-        Answered::Seen(Box::new(view))
+impl<V: HasId> ViewOrId<V> {
+    pub(crate) fn view(view: V) -> Self {
+        ViewOrId::View(Box::new(view))
     }
 
     pub(crate) fn id(&self) -> &V::Id {
         match self {
-            Answered::Seen(view) => view.id(),
-            Answered::Known(id) => id,
+            ViewOrId::View(view) => view.id(),
+            ViewOrId::Id(id) => id,
         }
     }
 }
 
-impl Answered<TurnView> {
+impl ViewOrId<TurnView> {
     /// Looks it up if it is only known. Also in a conversation whose making was undone: the first
     /// answer is given again.
-    pub(crate) fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
-        if let Answered::Known(id) = self {
-            *self = Answered::seen(turn_by_id(records, project, id)?);
+    pub(crate) fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        if let ViewOrId::Id(id) = self {
+            *self = ViewOrId::view(turn_by_id(records, project, id)?);
         }
         Ok(())
     }
 }
 
-impl<V: Named> Receipt for Answered<V> {
+impl<V: HasId> Receipt for ViewOrId<V> {
     fn to_json(&self) -> Json {
         self.id().to_json()
     }
 
     fn from_json(json: &Json) -> Option<Self> {
-        V::Id::from_json(json).map(Answered::Known)
+        V::Id::from_json(json).map(ViewOrId::Id)
     }
 }
 

@@ -146,7 +146,7 @@ fn a_log_tells_of_every_source_and_run_of_one_store() {
             }),
             dry_run: false,
         };
-        let done = world.engine.store_together(&world.call, request).expect("a store");
+        let done = world.engine.store_combined(&world.call, request).expect("a store");
         let told = |kind: &str| {
             let is = |it: &&BundleRecord| matches!(it, BundleRecord::Record(of) if of.key().family().as_str() == kind);
             world.export().iter().filter(is).count()

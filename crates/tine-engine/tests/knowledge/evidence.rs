@@ -26,12 +26,12 @@ fn stored_and_erased(world: &World) {
     let talk = world.talk("t");
     let promised = engine.promise_turn_id();
     let append = Append::to(talk.clone(), vec![bot("late March")]);
-    let done = engine.append_read_from(call, Some(promised), append, heard("{\"raw\":1}\n"));
+    let done = engine.append_with_source(call, Some(promised), append, heard("{\"raw\":1}\n"));
     let turn = done.expect("turn and bytes").turns[0].id;
     assert_eq!(turn, promised);
     let source = engine.source_id_of(call, b"{\"raw\":1}\n");
     assert_eq!(engine.source(call, source).expect("the bytes").turn, Some(turn));
-    let more = engine.keep_beside(call, TurnRef::of(turn), heard("{\"raw\":2}\n"));
+    let more = engine.attach_source(call, TurnRef::of(turn), heard("{\"raw\":2}\n"));
     let more = more.expect("more bytes of the turn");
     world.verified();
 
@@ -53,7 +53,7 @@ fn refused(world: &World) {
     let (engine, call) = (&world.engine, &world.call);
     let talk = world.talk("t");
     let messages = || spoken(&["one", "two"]);
-    let two = engine.append_read_from(
+    let two = engine.append_with_source(
         call,
         Some(engine.promise_turn_id()),
         Append::to(talk.clone(), messages()),
@@ -61,6 +61,6 @@ fn refused(world: &World) {
     );
     assert!(two.is_err(), "an id stands for one message");
     let nowhere = Append { branch: Some("nowhere".to_owned()), ..Append::to(talk, messages()) };
-    assert!(engine.append_read_from(call, None, nowhere, heard("a")).is_err());
+    assert!(engine.append_with_source(call, None, nowhere, heard("a")).is_err());
     assert!(engine.source(call, engine.source_id_of(call, b"a")).is_err());
 }

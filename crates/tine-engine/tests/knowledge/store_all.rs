@@ -37,7 +37,7 @@ fn conversations(world: &World) -> Vec<ConversationView> {
 fn turn_bytes_and_facts_are_one_operation_that_hangs_together() {
     for_each_store(|world| {
         let call = Call::by("tester").with_key("k");
-        let done = world.engine.store_together(&call, exchange("Ada flies")).expect("a store");
+        let done = world.engine.store_combined(&call, exchange("Ada flies")).expect("a store");
         let turn = done.turn.expect("a turn");
         let (source, _) = done.parts.source.expect("a source");
         assert_eq!(done.parts.facts_source, Some(source), "facts come from the bytes");
@@ -54,11 +54,11 @@ fn turn_bytes_and_facts_are_one_operation_that_hangs_together() {
         assert_eq!(log.len(), 1);
 
         let again =
-            world.engine.store_together(&call, exchange("Ada flies")).expect("the same again");
+            world.engine.store_combined(&call, exchange("Ada flies")).expect("the same again");
         assert!(again.replayed);
         assert_eq!(again.parts, done.parts);
         let other =
-            world.engine.store_together(&call, exchange("Bob flies")).expect_err("another request");
+            world.engine.store_combined(&call, exchange("Bob flies")).expect_err("another request");
         assert_eq!(other.kind(), Kind::IdempotencyMismatch);
 
         let plain = Call::by("tester");
@@ -74,7 +74,7 @@ fn a_rehearsal_tells_what_would_happen_and_leaves_nothing() {
     for_each_store(|world| {
         let call = Call::by("tester").with_key("k");
         let request = StoreCombined { dry_run: true, ..exchange("Ada flies") };
-        let done = world.engine.store_together(&call, request).expect("a rehearsal");
+        let done = world.engine.store_combined(&call, request).expect("a rehearsal");
         assert!(done.dry_run);
         assert_eq!(done.parts.entities.len(), 1);
         assert!(conversations(world).is_empty());
@@ -83,7 +83,7 @@ fn a_rehearsal_tells_what_would_happen_and_leaves_nothing() {
         let sources = world.engine.sources(&call, Page::default()).expect("a list");
         assert!(sources.items.is_empty());
         let kept =
-            world.engine.store_together(&call, exchange("Ada flies")).expect("the key is free");
+            world.engine.store_combined(&call, exchange("Ada flies")).expect("the key is free");
         assert!(!kept.replayed);
     });
 }
@@ -97,12 +97,12 @@ fn one_bad_part_refuses_all() {
             entities: vec![fact("task", r#"{"title":"x","due":"soon"}"#)],
             ..StoreFacts::default()
         });
-        let error = world.engine.store_together(&call, request).expect_err("a misfit");
+        let error = world.engine.store_combined(&call, request).expect_err("a misfit");
         assert_eq!(error.kind(), Kind::Invalid);
         assert!(conversations(world).is_empty());
         assert!(world.engine.sources(&call, Page::default()).expect("a list").items.is_empty());
         let nothing =
-            world.engine.store_together(&call, StoreCombined::default()).expect_err("nothing");
+            world.engine.store_combined(&call, StoreCombined::default()).expect_err("nothing");
         assert_eq!(nothing.kind(), Kind::Invalid);
     });
 }

@@ -202,7 +202,7 @@ fn what_was_purged_here_stays_so_when_it_comes_whole() {
             }),
             dry_run: false,
         };
-        let done = other.engine.store_together(&other.call, request).expect("a store");
+        let done = other.engine.store_combined(&other.call, request).expect("a store");
         let bring = || {
             let brought = records(&other, &other.call, "chat");
             world.engine.import(None, &mut brought.into_iter().map(Ok))

@@ -479,7 +479,7 @@ fn together(
     request: StoreCombined,
     interpret: Reading,
 ) -> Result<Answer, Refusal> {
-    let done = asked.engine.store_together(call, request)?;
+    let done = asked.engine.store_combined(call, request)?;
     let parts = &done.parts;
     let related = parts.relationships.iter().map(|it| {
         json!({

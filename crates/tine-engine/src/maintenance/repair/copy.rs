@@ -10,17 +10,17 @@ use tine_store::{
     Turn, TurnLoc, Write,
 };
 
-use super::mend::Kept;
+use super::salvage::SalvagedConversation;
 use super::{KIND, LeftOut};
 use crate::log::change::OperationDetail;
-use crate::maintenance::expected::Expected;
+use crate::maintenance::expected::ExpectedState;
 use crate::maintenance::verify::check;
-use crate::maintenance::verify::knowledge::not_as_told;
+use crate::maintenance::verify::knowledge::mismatched_records;
 use crate::tree::shown::{Tree, hide};
 use crate::{Engine, Error, Result};
 
 /// What was stored of a conversation.
-pub(super) struct Stored {
+pub(super) struct CopiedConversation {
     pub(super) turns: u64,
     pub(super) operations: u64,
     /// Tips and bookmarks that had to be moved or left out.
@@ -28,19 +28,19 @@ pub(super) struct Stored {
 }
 
 /// One conversation to be stored. A store may run it more than once.
-pub(super) struct Order {
+pub(super) struct CopyJob {
     pub(super) engine: Engine,
     /// Who repairs.
     pub(super) actor: String,
     pub(super) project: Project,
-    pub(super) kept: Arc<Kept>,
+    pub(super) kept: Arc<SalvagedConversation>,
     /// Records that were left out so far.
     pub(super) left_out: usize,
 }
 
-impl Order {
+impl CopyJob {
     /// Stores the conversation and checks it; an error takes all of it back.
-    pub(super) fn store(&self, records: &mut dyn Write) -> Result<Stored> {
+    pub(super) fn store(&self, records: &mut dyn Write) -> Result<CopiedConversation> {
         let kept = &*self.kept;
         if records.project(&self.project.id)?.is_none() {
             records.insert_project(&self.project)?;
@@ -49,7 +49,8 @@ impl Order {
         for operation in &kept.operations {
             records.insert_operation(&Operation { conversation: key, ..operation.clone() })?;
         }
-        let mut copy = Copy { records, kept, key, places: HashMap::new(), left_out: Vec::new() };
+        let mut copy =
+            ConversationCopy { records, kept, key, places: HashMap::new(), left_out: Vec::new() };
         let turns = copy.turns()?;
         copy.marks()?;
         copy.branches()?;
@@ -64,7 +65,7 @@ impl Order {
         let stored = Conversation { key, ..kept.conversation.clone() };
         let found = check(&*records, &stored)?;
         match found.problems.first() {
-            None => Ok(Stored { turns, operations, left_out }),
+            None => Ok(CopiedConversation { turns, operations, left_out }),
             Some(problem) => Err(Error::Invalid(format!("{}: {}", problem.record, problem.why))),
         }
     }
@@ -72,11 +73,11 @@ impl Order {
     /// The entry by which a log says that it is not all that it was.
     fn entry(&self, key: ConversationKey, left_out: usize) -> Operation {
         let kept = &*self.kept;
-        let mut known = OperationDetail::default();
+        let mut entry_detail = OperationDetail::default();
         let incomplete = kept.incomplete.iter().map(|seq| Json::from(*seq)).collect();
-        known.facts.insert("incomplete", Json::Array(incomplete));
-        known.facts.insert("left_out", (left_out as u64).into());
-        let detail = Detail::Kept(known.to_canonical());
+        entry_detail.facts.insert("incomplete", Json::Array(incomplete));
+        entry_detail.facts.insert("left_out", (left_out as u64).into());
+        let detail = Detail::Kept(entry_detail.to_canonical());
         let (seq, at) = (kept.operations.len() as u64 + 1, self.engine.now());
         let hash = operation_hash(&OperationSeal {
             conversation_id: kept.conversation.id.as_str(),
@@ -101,16 +102,16 @@ impl Order {
     }
 }
 
-struct Copy<'c> {
+struct ConversationCopy<'c> {
     records: &'c mut dyn Write,
-    kept: &'c Kept,
+    kept: &'c SalvagedConversation,
     key: ConversationKey,
     /// Where each segment of the damaged store is now.
     places: HashMap<SegmentNo, SegmentNo>,
     left_out: Vec<LeftOut>,
 }
 
-impl Copy<'_> {
+impl ConversationCopy<'_> {
     fn leave_out(&mut self, record: String, why: &str) {
         let project = Some(self.kept.conversation.project.clone());
         let conversation = Some(self.kept.conversation.id.clone());
@@ -128,12 +129,12 @@ impl Copy<'_> {
 
     /// Leaves out the records that the log mentions and that did not come over.
     fn knowledge(&mut self) -> Result<()> {
-        let mut expected = Expected::new();
+        let mut expected = ExpectedState::new();
         for operation in &self.kept.operations {
             expected.add(operation);
         }
         let project = &self.kept.conversation.project;
-        for problem in not_as_told(&*self.records, project, &expected)? {
+        for problem in mismatched_records(&*self.records, project, &expected)? {
             self.leave_out(problem.record, &problem.why);
         }
         Ok(())

@@ -11,9 +11,9 @@
 //! log, in an entry of the kind `repair`.
 
 mod copy;
-mod mend;
 mod orphans;
 mod records;
+mod salvage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use tine_store::{
     Turn,
 };
 
-use self::mend::Kept;
-use crate::maintenance::census::{self, damage};
+use self::salvage::SalvagedConversation;
+use crate::maintenance::conversation_pages::{self, damage};
 use crate::{Call, Engine, Error, Result};
 
 /// The kind of the entry that a repair leaves in a log.
@@ -82,13 +82,13 @@ impl Engine {
     ) -> Result<Repaired> {
         let done = Repaired::default();
         let mut repair = Repair { engine: self, call, damaged, lost, left_out, done };
-        let mut known = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         for project in repair.read(|records| Ok(records.projects()?))? {
-            repair.project(&project, &mut known)?;
+            repair.project(&project, &mut visited)?;
         }
-        repair.orphans(&known)?;
+        repair.orphans(&visited)?;
         for gone in lost {
-            if gone.conversation.is_none_or(|key| !known.contains(&key)) {
+            if gone.conversation.is_none_or(|key| !visited.contains(&key)) {
                 let record = gone.record.clone();
                 let (project, conversation, turn) = (None, None, None);
                 let why = GONE.to_owned();
@@ -126,19 +126,24 @@ impl Repair<'_> {
         Ok(())
     }
 
-    fn project(&mut self, project: &Project, known: &mut BTreeSet<ConversationKey>) -> Result<()> {
+    fn project(
+        &mut self,
+        project: &Project,
+        visited: &mut BTreeSet<ConversationKey>,
+    ) -> Result<()> {
         self.records(project)?;
         let mut after = None;
         loop {
-            let page = self.read(|records| census::page(records, &project.id, after))?;
-            for DamagedRecord { record, why } in page.problems {
+            let page =
+                self.read(|records| conversation_pages::page(records, &project.id, after))?;
+            for Problem { record, why } in page.problems {
                 self.done.lost += 1;
                 let project = Some(project.id.clone());
                 let lost = LeftOut { project, conversation: None, record, why, turn: None };
                 self.leave_out(vec![lost])?;
             }
             for conversation in page.conversations {
-                known.insert(conversation.key);
+                visited.insert(conversation.key);
                 self.conversation(project, conversation)?;
             }
             match page.last {
@@ -155,10 +160,11 @@ impl Repair<'_> {
             .filter(|gone| gone.conversation == Some(conversation.key))
             .map(|gone| gone.record.as_str())
             .collect();
-        let mut kept = self.read(|records| Kept::of(records, conversation.clone(), &lost))?;
+        let mut kept =
+            self.read(|records| SalvagedConversation::of(records, conversation.clone(), &lost))?;
         let mut left_out = std::mem::take(&mut kept.left_out);
         let kept = Arc::new(kept);
-        let copy = copy::Order {
+        let copy = copy::CopyJob {
             engine: self.engine.clone(),
             actor: self.call.actor.clone(),
             project: project.clone(),
@@ -185,7 +191,7 @@ impl Repair<'_> {
     }
 
     /// Conversations whose own record is lost: what they said is handed over.
-    fn orphans(&mut self, known: &BTreeSet<ConversationKey>) -> Result<()> {
+    fn orphans(&mut self, visited: &BTreeSet<ConversationKey>) -> Result<()> {
         let mut found: BTreeSet<ConversationKey> = BTreeSet::new();
         let mut after = FeedPosition::default();
         let mut unreadable = 0;
@@ -213,7 +219,7 @@ impl Repair<'_> {
                 }
             }
         }
-        for key in found.difference(known) {
+        for key in found.difference(visited) {
             let lost = self.read(|records| orphans::left_of(records, *key))?;
             self.done.lost += 1;
             self.leave_out(lost)?;

@@ -3,9 +3,9 @@
 use tine_store::{ConversationKey, Read, TurnLoc};
 
 use super::LeftOut;
-use super::mend::read_operations;
+use super::salvage::read_operations;
 use crate::Result;
-use crate::maintenance::census::damage;
+use crate::maintenance::conversation_pages::damage;
 
 /// What is left of a conversation that has no record of its own.
 pub(super) fn left_of(records: &dyn Read, key: ConversationKey) -> Result<Vec<LeftOut>> {

@@ -8,7 +8,7 @@ use tine_store::{Family, PIECE_BYTES, Project, PromptRecord, Record, RecordKey, 
 use super::{LeftOut, Repair};
 use crate::Result;
 use crate::knowledge::KnowledgeReader;
-use crate::maintenance::census::damage;
+use crate::maintenance::conversation_pages::damage;
 
 /// Records carried over in one transaction.
 const PAGE: usize = 500;
@@ -65,8 +65,8 @@ impl Repair<'_> {
 
     fn source(&mut self, project: &Project, id: SourceId) -> Result<()> {
         let size = self.read(|records| {
-            let known = KnowledgeReader::new(records, &project.id).source(id)?;
-            Ok(known.map_or(0, |known| if known.purged { 0 } else { known.size_bytes }))
+            let record = KnowledgeReader::new(records, &project.id).source(id)?;
+            Ok(record.map_or(0, |record| if record.purged { 0 } else { record.size_bytes }))
         });
         let pieces = size.unwrap_or(0).div_ceil(PIECE_BYTES as u64);
         for nth in 0..u32::try_from(pieces).unwrap_or(u32::MAX) {

@@ -14,10 +14,10 @@ use tine_store::{
 use super::Checker;
 use crate::commits::commit_maintenance;
 use crate::knowledge::{KnowledgeReader, sealed};
-use crate::log::change::Change;
+use crate::log::change::LoggedChange;
 use crate::log::history::detail;
-use crate::maintenance::census::damage;
-use crate::maintenance::expected::Expected;
+use crate::maintenance::conversation_pages::damage;
+use crate::maintenance::expected::ExpectedState;
 use crate::{Engine, Result};
 
 /// Records that are read at once.
@@ -27,14 +27,14 @@ const PAGE: usize = 1_000;
 const UNLOGGED: &str = "no log tells of it";
 
 /// Observations that the logs of a project tell of, with what they seal.
-pub(super) type Observed = BTreeMap<ObservationId, Digest>;
+pub(super) type LoggedObservations = BTreeMap<ObservationId, Digest>;
 
 impl Checker<'_> {
     /// Every observation that the log tells of is there as it was made, and every entry that
     /// only this log changes is as it left it.
-    pub(super) fn knowledge(&mut self, expected: &Expected) -> Result<()> {
+    pub(super) fn knowledge(&mut self, expected: &ExpectedState) -> Result<()> {
         let project = &self.conversation.project;
-        for DamagedRecord { record, why } in not_as_told(self.records, project, expected)? {
+        for Problem { record, why } in mismatched_records(self.records, project, expected)? {
             self.problem(record, why);
         }
         for DamagedRecord { record, why } in
@@ -47,11 +47,11 @@ impl Checker<'_> {
 }
 
 /// What was learned and is not as a log tells of it.
-pub(crate) fn not_as_told(
+pub(crate) fn mismatched_records(
     records: &dyn Read,
     project: &ProjectId,
-    expected: &Expected,
-) -> Result<Vec<DamagedRecord>> {
+    expected: &ExpectedState,
+) -> Result<Vec<Problem>> {
     let mut found = Vec::new();
     let mut problem = |record: String, why: &str| {
         found.push(DamagedRecord { record, why: why.to_owned() });
@@ -84,7 +84,7 @@ impl Engine {
     pub(super) fn verify_knowledge(
         &self,
         project: &ProjectId,
-        observed: Option<&Observed>,
+        observed: Option<&LoggedObservations>,
         began: FeedPosition,
         problems: &mut Vec<DamagedRecord>,
     ) -> Result<u64> {
@@ -212,7 +212,7 @@ fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<Ob
         for (_, operation) in &page {
             let changes = detail(operation).map_or_else(|_| Vec::new(), |detail| detail.changes);
             found.extend(changes.iter().filter_map(|change| match change {
-                Change::Observed { id, .. } => Some(*id),
+                LoggedChange::Observed { id, .. } => Some(*id),
                 _ => None,
             }));
         }
@@ -227,7 +227,7 @@ fn problem(record: &impl ToString, why: &str) -> DamagedRecord {
 fn check_record(
     knowledge: &KnowledgeReader<'_>,
     record: &Record,
-    observed: Option<&Observed>,
+    observed: Option<&LoggedObservations>,
 ) -> Result<Option<&'static str>> {
     match record.key() {
         RecordKey::Unreadable { .. } => return Ok(Some("it cannot be read")),

@@ -16,22 +16,22 @@ use tine_store::{
 };
 
 use crate::log::mutation::seal;
-use crate::maintenance::census::{self, damage};
-use crate::maintenance::expected::{Expected, ToldChain};
+use crate::maintenance::conversation_pages::{self, damage};
+use crate::maintenance::expected::{ExpectedState, LoggedChain};
 use crate::tree::path::fetch;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Engine, Result, Verified};
 
-use knowledge::Observed;
+use knowledge::LoggedObservations;
 
 impl Engine {
     /// Checks the whole store: every hash recomputed, every link followed.
     pub fn verify(&self) -> Result<Verified> {
-        self.verify_telling(&|_| {})
+        self.verify_with_progress(&|_| {})
     }
 
     /// The same, on all cores, telling after each conversation what was checked so far.
-    pub fn verify_telling(&self, tell: &(dyn Fn(&Verified) + Sync)) -> Result<Verified> {
+    pub fn verify_with_progress(&self, report: &(dyn Fn(&Verified) + Sync)) -> Result<Verified> {
         let mut verified = Verified::default();
         let projects = match self.read(|records| Ok(records.projects()?)) {
             Ok(projects) => projects,
@@ -44,7 +44,7 @@ impl Engine {
             // The store's own structures are looked through meanwhile.
             let files = scope.spawn(|| self.store().check());
             for project in &projects {
-                self.verify_project(&project.id, &mut verified, tell)?;
+                self.verify_project(&project.id, &mut verified, report)?;
             }
             files
                 .join()
@@ -60,18 +60,18 @@ impl Engine {
         &self,
         project: &ProjectId,
         verified: &mut Verified,
-        tell: &(dyn Fn(&Verified) + Sync),
+        report: &(dyn Fn(&Verified) + Sync),
     ) -> Result<()> {
         let mut after = None;
         let end = self.read(|records| Ok(records.feed_end()?)).ok().flatten();
         let began = end.map_or(FeedPosition::default(), |end| end.at);
         // `None` once a log does not tell all that it told.
-        let mut observed = Some(Observed::new());
+        let mut observed = Some(LoggedObservations::new());
         loop {
-            let page = self.read(|records| census::page(records, project, after))?;
+            let page = self.read(|records| conversation_pages::page(records, project, after))?;
             verified.problems.extend(page.problems);
             let so_far = Mutex::new(std::mem::take(verified));
-            let found: Vec<Result<(Vec<DamagedRecord>, Option<Sealed>)>> =
+            let found: Vec<Result<(Vec<Problem>, Option<SealedObservations>)>> =
                 in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
@@ -83,7 +83,7 @@ impl Engine {
                     so_far.purged_turns += found.purged_turns;
                     so_far.operations += found.operations;
                     so_far.observations += found.observations;
-                    tell(&so_far);
+                    report(&so_far);
                     Ok((found.problems, sealed))
                 });
             *verified = so_far.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -105,13 +105,13 @@ impl Engine {
         verified.sources +=
             self.verify_knowledge(project, observed.as_ref(), began, &mut problems)?;
         verified.problems.extend(problems);
-        tell(verified);
+        report(verified);
         Ok(())
     }
 }
 
 /// The observations that a log seals.
-type Sealed = Vec<(ObservationId, Digest)>;
+type SealedObservations = Vec<(ObservationId, Digest)>;
 
 /// Runs a check over all items, as many at once as there are cores, and answers in their order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -145,7 +145,10 @@ pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<V
 }
 
 /// The same for a conversation as it is by now, which may not be as it was listed.
-fn examine_now(records: &dyn Read, listed: &Conversation) -> Result<(Verified, Option<Sealed>)> {
+fn examine_now(
+    records: &dyn Read,
+    listed: &Conversation,
+) -> Result<(Verified, Option<SealedObservations>)> {
     match records.conversation_by_key(listed.key) {
         Ok(now) => examine(records, now.as_ref().unwrap_or(listed)),
         Err(error) => {
@@ -156,24 +159,27 @@ fn examine_now(records: &dyn Read, listed: &Conversation) -> Result<(Verified, O
 }
 
 /// The same, with the observations that its log seals, if it tells of all of them.
-fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified, Option<Sealed>)> {
+fn examine(
+    records: &dyn Read,
+    conversation: &Conversation,
+) -> Result<(Verified, Option<SealedObservations>)> {
     let mut checker = Checker { records, conversation, found: Verified::default() };
     checker.root();
     let expected = checker.operations();
-    let expected = checker.survive(expected)?;
+    let expected = checker.record_damage(expected)?;
     let operations = checker.found.operations;
     let turns = checker.turns(operations, expected.as_ref());
-    checker.survive(turns)?;
+    checker.record_damage(turns)?;
     if let Some(expected) = &expected {
         let state = checker.state(expected);
-        checker.survive(state)?;
+        checker.record_damage(state)?;
         let knowledge = checker.knowledge(expected);
-        checker.survive(knowledge)?;
+        checker.record_damage(knowledge)?;
     }
     let splits = checker.splits();
-    checker.survive(splits)?;
+    checker.record_damage(splits)?;
     let tips = checker.tips();
-    checker.survive(tips)?;
+    checker.record_damage(tips)?;
     let observed = expected.as_ref().map_or(0, |expected| expected.observed.len());
     checker.found.observations = observed as u64;
     let sealed = expected.filter(|it| it.complete).map(|it| it.observed);
@@ -182,7 +188,7 @@ fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified,
 
 /// What operations made, by their numbers.
 #[derive(Default)]
-struct Made {
+struct MadeTurns {
     /// How many turns.
     counts: HashMap<u64, u64>,
     /// Their ids in order, where an operation seals them.
@@ -197,7 +203,7 @@ struct Checker<'r> {
 
 impl<'r> Checker<'r> {
     /// A part of the check that met a damaged record ends there; the others go on.
-    fn survive<T>(&mut self, checked: Result<T>) -> Result<Option<T>> {
+    fn record_damage<T>(&mut self, checked: Result<T>) -> Result<Option<T>> {
         match checked {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
@@ -221,11 +227,11 @@ impl<'r> Checker<'r> {
         }
     }
 
-    fn operations(&mut self) -> Result<Expected> {
+    fn operations(&mut self) -> Result<ExpectedState> {
         let mut previous: Option<OperationHash> = None;
         let mut last = 0;
         let mut problems = Vec::new();
-        let mut expected = Expected::new();
+        let mut expected = ExpectedState::new();
         let mut undone = BTreeSet::new();
         let conversation = self.conversation;
         let read = self.records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
@@ -265,7 +271,7 @@ impl<'r> Checker<'r> {
     }
 
     /// Whether every chain of turns that the log tells of is there.
-    fn chains(&mut self, expected: &Expected, ids: &HashMap<u64, Vec<TurnId>>) -> Result<()> {
+    fn chains(&mut self, expected: &ExpectedState, ids: &HashMap<u64, Vec<TurnId>>) -> Result<()> {
         for chain in &expected.chains {
             let made = ids.get(&chain.seq).map_or(&[][..], Vec::as_slice);
             if !expected.excused.contains(&chain.seq)
@@ -280,7 +286,7 @@ impl<'r> Checker<'r> {
 
     /// Whether the first and the last turn that an operation made are where it says; what lies
     /// between is covered by the last one's hash.
-    fn chain_is_whole(&self, chain: &ToldChain) -> Result<bool> {
+    fn chain_is_whole(&self, chain: &LoggedChain) -> Result<bool> {
         let (key, seq, last_hash) = (self.conversation.key, chain.seq, chain.last_hash.0);
         let found = self.records.find_turn(&self.conversation.project, &chain.first)?;
         let last = self.records.find_hashes(key, &last_hash, &last_hash, 1)?;
@@ -296,7 +302,7 @@ impl<'r> Checker<'r> {
         Ok(whole && first.operation == seq && last.operation == seq)
     }
 
-    fn turns(&mut self, operations: u64, expected: Option<&Expected>) -> Result<()> {
+    fn turns(&mut self, operations: u64, expected: Option<&ExpectedState>) -> Result<()> {
         // Hashes at which segments fork off; a segment's parent lies in an earlier one.
         let extents = self.records.segments(self.conversation.key)?;
         let mut fork_points: HashMap<TurnLoc, Option<TurnHash>> = extents
@@ -304,7 +310,7 @@ impl<'r> Checker<'r> {
             .filter_map(|extent| extent.segment.parent)
             .map(|at| (at, None))
             .collect();
-        let mut made = Made::default();
+        let mut made = MadeTurns::default();
         let chains = expected.iter().flat_map(|expected| &expected.chains);
         let sealed = chains.filter(|chain| chain.ids.is_some());
         made.ids = sealed.map(|chain| (chain.seq, Vec::new())).collect();
@@ -331,7 +337,7 @@ impl<'r> Checker<'r> {
         extent: &SegmentExtent,
         fork_points: &mut HashMap<TurnLoc, Option<TurnHash>>,
         operations: u64,
-        made: &mut Made,
+        made: &mut MadeTurns,
     ) -> Result<()> {
         let segment = extent.segment;
         let mut parent = match segment.parent {
@@ -428,14 +434,14 @@ impl<'r> Checker<'r> {
         let mut dangling = Vec::new();
         for branch in self.records.branches(self.conversation.key)? {
             if let Some(tip) = branch.tip
-                && (self.records.turn(tip)?.is_none() || tree.state(tip)? != State::Live)
+                && (self.records.turn(tip)?.is_none() || tree.state(tip)? != TurnState::Live)
             {
                 dangling.push(format!("branch {}", branch.name));
             }
         }
         for bookmark in self.records.bookmarks_in(self.conversation.key)? {
             let turn = bookmark.turn;
-            if self.records.turn(turn)?.is_none() || tree.state(turn)? != State::Live {
+            if self.records.turn(turn)?.is_none() || tree.state(turn)? != TurnState::Live {
                 dangling.push(format!("bookmark {}", bookmark.name));
             }
         }

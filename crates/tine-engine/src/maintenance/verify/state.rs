@@ -8,14 +8,14 @@ use tine_store::{Branch, HiddenBy, TurnLoc};
 use super::Checker;
 use crate::Result;
 use crate::log::change::{BranchImage, ConversationField};
-use crate::maintenance::expected::{Expected, Tip};
+use crate::maintenance::expected::{ExpectedBranch, ExpectedState};
 use crate::ops::undo::field_value;
 use crate::tree::shown::Tree;
 
 const NOT_AS_LOGGED: &str = "it is not as the log left it";
 
 impl Checker<'_> {
-    pub(super) fn state(&mut self, expected: &Expected) -> Result<()> {
+    pub(super) fn state(&mut self, expected: &ExpectedState) -> Result<()> {
         self.conversation_fields(expected);
         self.branches(expected)?;
         self.bookmarks(expected)?;
@@ -27,7 +27,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn conversation_fields(&mut self, expected: &Expected) {
+    fn conversation_fields(&mut self, expected: &ExpectedState) {
         let conversation = self.conversation;
         if expected.created_at.is_some_and(|at| at != conversation.created_at) {
             self.problem("time of creation", NOT_AS_LOGGED);
@@ -48,13 +48,13 @@ impl Checker<'_> {
         Ok(self.records.turn(loc)?.map(|turn| turn.id))
     }
 
-    fn branches(&mut self, expected: &Expected) -> Result<()> {
+    fn branches(&mut self, expected: &ExpectedState) -> Result<()> {
         let present = self.records.branches(self.conversation.key)?;
         for branch in &present {
             let same = match expected.branches.get(&branch.id) {
-                Some(Tip::Exactly(image)) => self.is_as(branch, image)?,
-                Some(Tip::Somehow) => true,
-                Some(Tip::Gone) => false,
+                Some(ExpectedBranch::Exact(image)) => self.is_as(branch, image)?,
+                Some(ExpectedBranch::Unknown) => true,
+                Some(ExpectedBranch::Removed) => false,
                 None => !expected.complete,
             };
             if !same {
@@ -62,7 +62,7 @@ impl Checker<'_> {
             }
         }
         for (id, tip) in &expected.branches {
-            if *tip != Tip::Gone && !present.iter().any(|branch| branch.id == *id) {
+            if *tip != ExpectedBranch::Removed && !present.iter().any(|branch| branch.id == *id) {
                 self.problem(format!("branch {id}"), "it is missing");
             }
         }
@@ -83,7 +83,7 @@ impl Checker<'_> {
 
     /// A bookmark may have been moved away by another conversation's operation, which its own
     /// log tells; one that is here must be as this log left it.
-    fn bookmarks(&mut self, expected: &Expected) -> Result<()> {
+    fn bookmarks(&mut self, expected: &ExpectedState) -> Result<()> {
         for bookmark in self.records.bookmarks_in(self.conversation.key)? {
             if let Some(Some(image)) = expected.bookmarks.get(&bookmark.name)
                 && image.conversation == self.conversation.id
@@ -96,7 +96,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn metadata(&mut self, expected: &Expected) -> Result<()> {
+    fn metadata(&mut self, expected: &ExpectedState) -> Result<()> {
         for ((id, key), value) in &expected.metadata {
             let found = self.records.find_turn(&self.conversation.project, id)?;
             let turn = found.map(|(_, loc)| self.records.turn(loc)).transpose()?.flatten();
@@ -108,7 +108,7 @@ impl Checker<'_> {
     }
 
     /// Hidden runs: the right turns under the right operations, each with all that lies below.
-    fn hidden(&mut self, expected: &Expected) -> Result<()> {
+    fn hidden(&mut self, expected: &ExpectedState) -> Result<()> {
         type Runs = BTreeSet<(i64, u32, u32)>;
         let mut present: BTreeMap<(u64, TurnLoc, HiddenBy), Runs> = BTreeMap::new();
         for run in self.records.hidden(self.conversation.key)? {
@@ -140,7 +140,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn split_records(&mut self, expected: &Expected) -> Result<()> {
+    fn split_records(&mut self, expected: &ExpectedState) -> Result<()> {
         let mut present = BTreeSet::new();
         for split in self.records.splits(self.conversation.key)? {
             let (whole, left) = (self.id_of(split.whole)?, self.id_of(split.left)?);

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tine_core::{BranchId, Limits, Name, TurnId};
 use tine_store::{Bookmark, Branch, Read, TurnLoc};
 
-use super::{AS_LOGGED, Deletions, Kept, Splits};
+use super::{AS_LOGGED, Deletions, SalvagedConversation, SplitMap};
 use crate::Result;
 use crate::log::change::ConversationField;
-use crate::maintenance::census::damage;
-use crate::maintenance::expected::{Expected, Tip};
+use crate::maintenance::conversation_pages::damage;
+use crate::maintenance::expected::{ExpectedBranch, ExpectedState};
 use crate::ops::conversation::visibility_from;
 use crate::ops::undo::field_value;
 
-impl Kept {
+impl SalvagedConversation {
     /// Deletions, splits and undone flags: by the log where it tells, else as they are stored.
-    pub(super) fn marks(&mut self, records: &dyn Read, expected: &Expected) -> Result<()> {
+    pub(super) fn marks(&mut self, records: &dyn Read, expected: &ExpectedState) -> Result<()> {
         let last = self.operations.len() as u64;
         let (mut hidden, mut splits) = self.stored_marks(records)?;
         // What an operation did that is lost cannot be taken back, so it does not hold either.
@@ -51,7 +51,7 @@ impl Kept {
         Ok(())
     }
 
-    fn stored_marks(&mut self, records: &dyn Read) -> Result<(Deletions, Splits)> {
+    fn stored_marks(&mut self, records: &dyn Read) -> Result<(Deletions, SplitMap)> {
         let key = self.conversation.key;
         let id = |loc: &TurnLoc| self.places.get(loc).map(|(id, _, _)| *id);
         let (mut hidden, mut splits) = (BTreeSet::new(), BTreeMap::new());
@@ -76,7 +76,7 @@ impl Kept {
     }
 
     /// Titles, metadata and visibility, as the log left them.
-    pub(super) fn fields(&mut self, expected: &Expected) {
+    pub(super) fn fields(&mut self, expected: &ExpectedState) {
         for (field, value) in &expected.fields {
             if field_value(&self.conversation, *field) == *value {
                 continue;
@@ -110,7 +110,7 @@ impl Kept {
     pub(super) fn branches(
         &mut self,
         records: &dyn Read,
-        expected: &Expected,
+        expected: &ExpectedState,
         log_is_whole: bool,
     ) -> Result<()> {
         let key = self.conversation.key;
@@ -126,9 +126,9 @@ impl Kept {
             stored.into_iter().map(|branch| (branch.id, branch)).collect();
         for (id, tip) in &expected.branches {
             let image = match tip {
-                Tip::Exactly(image) => Some(image),
-                Tip::Gone => None,
-                Tip::Somehow => {
+                ExpectedBranch::Exact(image) => Some(image),
+                ExpectedBranch::Removed => None,
+                ExpectedBranch::Unknown => {
                     if !branches.contains_key(id) {
                         self.leave_out(format!("branch {id}"), "it is missing");
                     }
@@ -177,7 +177,7 @@ impl Kept {
     }
 
     /// Bookmarks. One that the log has and the store has not may have been moved elsewhere.
-    pub(super) fn bookmarks(&mut self, records: &dyn Read, expected: &Expected) -> Result<()> {
+    pub(super) fn bookmarks(&mut self, records: &dyn Read, expected: &ExpectedState) -> Result<()> {
         let mut stored = match records.bookmarks_in(self.conversation.key) {
             Ok(stored) => stored,
             Err(error) => {
@@ -213,21 +213,21 @@ impl Kept {
     fn logged_name(
         &self,
         bookmark: &Bookmark,
-        expected: &Expected,
+        expected: &ExpectedState,
         taken: &BTreeSet<Name>,
     ) -> Option<Name> {
         if expected.bookmarks.contains_key(&bookmark.name) {
             return None;
         }
         let (turn, _, _) = *self.places.get(&bookmark.turn)?;
-        let told = expected.bookmarks.iter().find(|(name, image)| {
+        let logged = expected.bookmarks.iter().find(|(name, image)| {
             let free = !taken.contains(*name);
             free && image.as_ref().is_some_and(|image| {
                 image.conversation == self.conversation.id
                     && (image.turn, image.created_at) == (turn, bookmark.created_at)
             })
         });
-        let name = told.map(|(name, _)| name)?;
+        let name = logged.map(|(name, _)| name)?;
         (!bookmark.name.is_numbered(name, &Limits::default())).then(|| name.clone())
     }
 }

@@ -15,7 +15,7 @@ use tine_store::{
     Read, Result as Stored, Turn,
 };
 
-use crate::log::change::Change;
+use crate::log::change::LoggedChange;
 use crate::log::history::detail;
 use crate::ops::undo::{REDO, UNDO};
 use crate::{Engine, Error, Refreshed, Result};
@@ -31,19 +31,20 @@ impl Engine {
     /// call this now and then, so that a search finds less to do.
     pub fn refresh_search(&self) -> Result<Refreshed> {
         let end = self.read(|records| Ok(records.feed_end()?))?;
-        self.follow(end)
+        self.update_index(end)
     }
 
     /// Brings the search index at least up to an operation.
-    pub(super) fn follow(&self, end: Option<IndexMark>) -> Result<Refreshed> {
+    pub(super) fn update_index(&self, end: Option<IndexMark>) -> Result<Refreshed> {
         let mut done = Refreshed::default();
-        while !self.has_reached(end)? {
+        while !self.index_covers(end)? {
             self.store().index(&mut |index| {
                 self.store().read(&mut |records| {
-                    let mut batch = Batch { records, index, projects: HashMap::new(), bytes: 0 };
-                    let step = batch.run()?;
-                    done.operations += step.operations;
-                    done.turns += step.turns;
+                    let mut batch =
+                        IndexBatch { records, index, projects: HashMap::new(), bytes: 0 };
+                    let added = batch.run()?;
+                    done.operations += added.operations;
+                    done.turns += added.turns;
                     Ok(())
                 })
             })?;
@@ -51,7 +52,7 @@ impl Engine {
         Ok(done)
     }
 
-    fn has_reached(&self, end: Option<IndexMark>) -> Result<bool> {
+    fn index_covers(&self, end: Option<IndexMark>) -> Result<bool> {
         let state = self.store().index_state()?;
         match (state, end) {
             (IndexState::NotNeeded, _) | (IndexState::Empty, None) => Ok(true),
@@ -59,7 +60,7 @@ impl Engine {
             (IndexState::Through(mark), Some(end)) if mark == end => Ok(true),
             (IndexState::Through(mark), end) => {
                 let far = end.is_some_and(|end| mark.at > end.at);
-                self.read(|records| Ok(far && is_of(records, mark)?))
+                self.read(|records| Ok(far && is_from_log(records, mark)?))
             }
         }
     }
@@ -76,26 +77,26 @@ impl Engine {
 }
 
 /// Whether an index with this mark was made from this log.
-fn is_of(records: &dyn Read, mark: IndexMark) -> Stored<bool> {
+fn is_from_log(records: &dyn Read, mark: IndexMark) -> Stored<bool> {
     let before = FeedPosition(mark.at.0.saturating_sub(1));
     let there = records.feed(before, 1)?;
     Ok(there.first().is_some_and(|(at, there)| *at == mark.at && there.hash == mark.hash))
 }
 
 /// One step of an index along the feed.
-struct Batch<'b> {
+struct IndexBatch<'b> {
     records: &'b dyn Read,
     index: &'b mut dyn Index,
     projects: HashMap<ConversationKey, Option<ProjectId>>,
     bytes: usize,
 }
 
-impl Batch<'_> {
+impl IndexBatch<'_> {
     fn run(&mut self) -> Stored<Refreshed> {
         let mut done = Refreshed::default();
         let after = match self.index.state()? {
             IndexState::NotNeeded => return Ok(done),
-            IndexState::Through(mark) if is_of(self.records, mark)? => mark.at,
+            IndexState::Through(mark) if is_from_log(self.records, mark)? => mark.at,
             IndexState::Through(_) => {
                 self.index.clear()?;
                 FeedPosition::default()
@@ -103,7 +104,7 @@ impl Batch<'_> {
             IndexState::Empty => FeedPosition::default(),
         };
         for (at, operation) in self.records.feed(after, BATCH_OPERATIONS)? {
-            done.turns += self.take(at, &operation)?;
+            done.turns += self.index_operation(at, &operation)?;
             done.operations += 1;
             self.index.advance(IndexMark { at, hash: operation.hash })?;
             if self.bytes >= BATCH_BYTES {
@@ -113,7 +114,7 @@ impl Batch<'_> {
         Ok(done)
     }
 
-    fn take(&mut self, at: FeedPosition, operation: &Operation) -> Stored<u64> {
+    fn index_operation(&mut self, at: FeedPosition, operation: &Operation) -> Stored<u64> {
         let key = operation.conversation;
         let Some(project) = self.project(key)? else { return Ok(0) };
         let mut turns = 0;
@@ -155,8 +156,8 @@ impl Batch<'_> {
     }
 
     fn project(&mut self, key: ConversationKey) -> Stored<Option<ProjectId>> {
-        if let Some(known) = self.projects.get(&key) {
-            return Ok(known.clone());
+        if let Some(cached) = self.projects.get(&key) {
+            return Ok(cached.clone());
         }
         let project = self.records.conversation_by_key(key)?.map(|found| found.project);
         self.projects.insert(key, project.clone());
@@ -167,21 +168,21 @@ impl Batch<'_> {
 /// Turns whose metadata an operation changed, or that it erased. A detail that cannot be read says
 /// nothing: it was erased with the turns that it told about.
 fn touched(records: &dyn Read, operation: &Operation) -> Stored<Vec<(TurnId, bool)>> {
-    let told = match operation.kind.as_str() {
+    let entry = match operation.kind.as_str() {
         // Most operations are appends, and an append touches no turn but its own.
         "append" => return Ok(Vec::new()),
-        UNDO | REDO => match detail(operation).ok().and_then(|told| told.turned()) {
+        UNDO | REDO => match detail(operation).ok().and_then(|entry| entry.target_operation()) {
             Some(seq) => records.operation(operation.conversation, seq)?,
             None => None,
         },
         _ => None,
     };
-    let Ok(told) = detail(told.as_ref().unwrap_or(operation)) else { return Ok(Vec::new()) };
-    let changed = told.changes.iter().filter_map(|change| match change {
-        Change::Metadata { turn, .. } => Some((*turn, false)),
+    let Ok(entry) = detail(entry.as_ref().unwrap_or(operation)) else { return Ok(Vec::new()) };
+    let changed = entry.changes.iter().filter_map(|change| match change {
+        LoggedChange::Metadata { turn, .. } => Some((*turn, false)),
         _ => None,
     });
-    let erased = told.facts.get("turn_ids").and_then(Json::as_array).unwrap_or_default();
+    let erased = entry.facts.get("turn_ids").and_then(Json::as_array).unwrap_or_default();
     let erased = erased.iter().filter_map(|id| Some((id.as_str()?.parse().ok()?, true)));
     Ok(changed.chain(erased).collect())
 }

@@ -14,7 +14,7 @@ const UNREADABLE_IN_A_ROW: i64 = 1_000;
 
 /// Some conversations of a project, in order of creation.
 #[derive(Default)]
-pub(crate) struct Page {
+pub(crate) struct ConversationPage {
     pub(crate) conversations: Vec<Conversation>,
     pub(crate) problems: Vec<DamagedRecord>,
     /// Where the next page begins; `None` behind the last one.
@@ -26,11 +26,11 @@ pub(crate) fn page(
     records: &dyn Read,
     project: &ProjectId,
     after: Option<ConversationKey>,
-) -> Result<Page> {
+) -> Result<ConversationPage> {
     match records.conversations(project, after, PER_READ) {
         Ok(conversations) => {
             let last = conversations.last().map(|last| last.key);
-            Ok(Page { conversations, problems: Vec::new(), last })
+            Ok(ConversationPage { conversations, problems: Vec::new(), last })
         }
         Err(error) => {
             damage(error.into())?;
@@ -44,8 +44,8 @@ fn one_by_one(
     records: &dyn Read,
     project: &ProjectId,
     after: Option<ConversationKey>,
-) -> Result<Page> {
-    let mut page = Page::default();
+) -> Result<ConversationPage> {
+    let mut page = ConversationPage::default();
     let first = after.map_or(1, |key| key.0 + 1);
     for no in first..first + UNREADABLE_IN_A_ROW {
         let key = ConversationKey(no);

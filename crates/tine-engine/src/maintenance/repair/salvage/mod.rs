@@ -17,8 +17,8 @@ use super::{GONE, LeftOut};
 use crate::Result;
 use crate::log::history::detail;
 use crate::log::mutation::seal;
-use crate::maintenance::census::damage;
-use crate::maintenance::expected::Expected;
+use crate::maintenance::conversation_pages::damage;
+use crate::maintenance::expected::ExpectedState;
 
 /// Entries of a log that are tried one by one before the rest is given up as unreadable.
 const UNREADABLE_IN_A_ROW: u64 = 1_000;
@@ -26,16 +26,16 @@ const UNREADABLE_IN_A_ROW: u64 = 1_000;
 const AS_LOGGED: &str = "it was not as the log left it; the log's is kept";
 
 type Deletions = BTreeSet<(u64, TurnId, HiddenBy)>;
-type Splits = BTreeMap<TurnId, (u64, TurnId, TurnId)>;
+type SplitMap = BTreeMap<TurnId, (u64, TurnId, TurnId)>;
 
 /// The records of one conversation that can be shown to be as they were.
-pub(super) struct Kept {
+pub(super) struct SalvagedConversation {
     pub(super) conversation: Conversation,
     /// A beginning of the log.
     pub(super) operations: Vec<Operation>,
     /// Segments, each after its parent, and a beginning of their turns.
     pub(super) segments: Vec<(Segment, Vec<Turn>)>,
-    pub(super) splits: Splits,
+    pub(super) splits: SplitMap,
     pub(super) hidden: Deletions,
     pub(super) branches: Vec<Branch>,
     pub(super) bookmarks: Vec<Bookmark>,
@@ -47,14 +47,14 @@ pub(super) struct Kept {
     ids: HashMap<TurnId, TurnLoc>,
 }
 
-impl Kept {
+impl SalvagedConversation {
     /// `lost` is what is known to be gone already.
     pub(super) fn of(
         records: &dyn Read,
         conversation: Conversation,
         lost: &[&str],
     ) -> Result<Self> {
-        let mut kept = Kept {
+        let mut kept = SalvagedConversation {
             conversation,
             operations: Vec::new(),
             segments: Vec::new(),
@@ -72,7 +72,7 @@ impl Kept {
         }
         kept.operations(records)?;
         let log_is_whole = kept.left_out.is_empty();
-        let mut expected = Expected::new();
+        let mut expected = ExpectedState::new();
         for operation in &kept.operations {
             expected.add(operation);
         }
@@ -82,7 +82,7 @@ impl Kept {
         kept.marks(records, &expected)?;
         if !log_is_whole {
             // What was changed last is behind the end of what is left of the log.
-            expected.forget_what_moves();
+            expected.forget_movable_state();
         }
         kept.fields(&expected);
         kept.branches(records, &expected, log_is_whole)?;
@@ -164,7 +164,7 @@ impl Kept {
         let conversation = &mut self.conversation;
         let logged = self.operations.first().and_then(|first| detail(first).ok());
         let logged = logged
-            .and_then(|known| known.facts.get("root_hash").and_then(Json::as_str)?.parse().ok());
+            .and_then(|entry| entry.facts.get("root_hash").and_then(Json::as_str)?.parse().ok());
         let computed = conversation
             .root
             .as_ref()
@@ -205,13 +205,13 @@ impl Kept {
 }
 
 /// An entry that cannot be read, and why.
-pub(super) type Unreadable = (u64, String);
+pub(super) type UnreadableEntry = (u64, String);
 
 /// Every entry of a log that can be read, and what is wrong with the others.
 pub(super) fn read_operations(
     records: &dyn Read,
     key: ConversationKey,
-) -> Result<(Vec<Operation>, Vec<Unreadable>)> {
+) -> Result<(Vec<Operation>, Vec<UnreadableEntry>)> {
     let mut operations: Vec<Operation> = Vec::new();
     let mut problems = Vec::new();
     let (mut next, mut unreadable) = (1, 0);

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use tine_core::{TurnHash, TurnId};
 use tine_store::{Read, Segment, SegmentNo, Turn, TurnLoc};
 
-use super::Kept;
+use super::SalvagedConversation;
 use crate::Result;
-use crate::maintenance::census::damage;
-use crate::maintenance::expected::{Expected, ToldChain};
+use crate::maintenance::conversation_pages::damage;
+use crate::maintenance::expected::{ExpectedState, LoggedChain};
 use crate::maintenance::verify::recomputed;
 
-impl Kept {
+impl SalvagedConversation {
     pub(super) fn turns(&mut self, records: &dyn Read) -> Result<()> {
         let extents = match records.segments(self.conversation.key) {
             Ok(extents) => extents,
@@ -133,7 +133,7 @@ impl Kept {
     }
 
     /// Names the operations whose turns are not all here.
-    pub(super) fn chains(&mut self, expected: &Expected) {
+    pub(super) fn chains(&mut self, expected: &ExpectedState) {
         let mut by_hash = HashMap::new();
         let mut made: HashMap<u64, u64> = HashMap::new();
         let mut by_id = HashMap::new();
@@ -148,7 +148,7 @@ impl Kept {
         }
         let mut lost = Vec::new();
         for chain in &expected.chains {
-            let ToldChain { seq, first, count, last_hash, .. } = chain;
+            let LoggedChain { seq, first, count, last_hash, .. } = chain;
             let has_ids = chain.has_ids(ids.get(seq).map_or(&[][..], Vec::as_slice));
             let there = made.get(seq).copied().unwrap_or(0);
             let whole = match (by_id.get(first), by_hash.get(last_hash)) {
