@@ -130,8 +130,8 @@ fn holds(
     let knowledge = KnowledgeReader::new(records, &call.project);
     let entity = knowledge.canonical_entity(knowledge.require_entity(*entity)?)?;
     let path_facts = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
-    let holds = match path_facts.state.held(entity.id, field) {
-        Some(Held::Value(current)) => value.is_none() || current.json == *value,
+    let holds = match path_facts.state.field(entity.id, field) {
+        Some(FieldState::Value(current)) => value.is_none() || current.json == *value,
         _ => false,
     };
     Ok(if holds { BisectVerdict::Holds } else { BisectVerdict::DoesNot })

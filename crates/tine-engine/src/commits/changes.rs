@@ -8,8 +8,9 @@ use tine_core::commit::{FacetTerm, FactState, FieldState};
 use crate::{FieldChange, SeenDiff};
 
 /// Returns all fields that differ between two states.
-pub(super) fn field_changes(from: &State, to: &State) -> Vec<FieldChange> {
-    let is_set = |value: &&Held| !matches!(value, Held::Value(value) if value.json.is_none());
+pub(super) fn field_changes(from: &FactState, to: &FactState) -> Vec<FieldChange> {
+    let is_set =
+        |value: &&FieldState| !matches!(value, FieldState::Value(value) if value.json.is_none());
     let mut found = Vec::new();
     let entities: BTreeSet<EntityId> = from.facts.keys().chain(to.facts.keys()).copied().collect();
     for entity in entities {

@@ -210,7 +210,7 @@ pub(crate) fn check(
     records: &dyn Read,
     conversation: &Conversation,
     expected: &ExpectedState,
-) -> Result<Vec<Problem>> {
+) -> Result<Vec<DamagedRecord>> {
     let mut problems = Vec::new();
     let tree = Tree::new(records, conversation.key);
     for key in expected.records.keys() {

@@ -131,7 +131,7 @@ impl DiffOperand {
 }
 
 /// What is known at the end of a line; on a branch also what merges brought there.
-fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<State> {
+fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<FactState> {
     let tree = Tree::new(records, path.conversation.key);
     let reader = CommitReader::new(records, &call.project);
     match &path.branch {

@@ -23,7 +23,7 @@ pub(super) const KEPT: usize = 1_000;
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
     range: &TurnRange,
-    state: State,
+    state: FactState,
     rings: &PreparedRings,
 ) -> Result<Facets> {
     let mut collector = FacetCollector::default();
@@ -63,7 +63,7 @@ struct OccurrenceCounter {
 }
 
 impl OccurrenceCounter {
-    fn add(&mut self, text: &str, at: Option<SeenAt>) {
+    fn add(&mut self, text: &str, at: Option<FirstOccurrence>) {
         let form = fold(text);
         match self.places.get(form.as_ref()) {
             Some(place) => self.seen[*place].turns += 1,
@@ -75,12 +75,12 @@ impl OccurrenceCounter {
     }
 
     /// Those that most turns say, at most so many, and how many are left out for that.
-    fn bounded(self, limit: usize) -> (SeenSet, u64) {
+    fn bounded(self, limit: usize) -> (FacetTerms, u64) {
         let OccurrenceCounter { places, mut seen } = self;
         let mut counted: Vec<(u64, Box<str>, usize)> =
             places.into_iter().map(|(form, place)| (seen[place].turns, form, place)).collect();
-        let over = leave_most_said(&mut counted, limit);
-        let nothing = || Seen { text: String::new(), at: None, turns: 0 };
+        let over = keep_most_frequent(&mut counted, limit);
+        let nothing = || FacetTerm { text: String::new(), at: None, turns: 0 };
         let left = counted.into_iter().map(|(_, form, place)| {
             (String::from(form), std::mem::replace(&mut seen[place], nothing()))
         });

@@ -263,7 +263,7 @@ pub(super) fn state_at(
         && let Some(before) = reader.commit(listed.hash)?.facets
     {
         let depth = reader.anchor_depth(listed)?;
-        state.carry(&before.state, |observation| path_facts.is_below(observation, depth));
+        state.carry_off_path(&before.state, |observation| path_facts.is_below(observation, depth));
     }
     Ok((state, path_facts))
 }

@@ -313,7 +313,7 @@ impl<'m> BranchMerge<'m> {
         let base = base_state(&reader, &graph, &tree, &bases, fork)?;
         let mut merged = merge(&base, &our_state, &there.state);
         let changes = field_changes(&our_state, &merged);
-        merged.mark_brought(&path_facts.state);
+        merged.mark_off_path(&path_facts.state);
         let (own, incoming) = incoming_facets(&reader, &graph, &here, theirs.hash)?;
         let name = match &self.source {
             Some(source) => source.name.to_string(),
@@ -454,7 +454,7 @@ impl<'m> BranchMerge<'m> {
         mutation: &mut Mutation<'_>,
         request: &MergeBranches,
         (ours, theirs): (CommitListing, CommitListing),
-        merged: State,
+        merged: FactState,
         (name, incoming): (&str, &Facets),
     ) -> Result<CommitHash> {
         let range = {
@@ -529,7 +529,7 @@ fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Vie
         for decision in &request.decisions {
             settle(&mut state, decision)?;
         }
-        state.mark_brought(&path_facts.state);
+        state.mark_off_path(&path_facts.state);
         (range, head, state)
     };
     let facets = facets::of(mutation, &range, state, &PreparedRings::default())?;

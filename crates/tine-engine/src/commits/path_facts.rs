@@ -27,7 +27,7 @@ impl PathFacts {
         tree: &Tree<'_>,
         end: Option<TurnLoc>,
     ) -> Result<PathFacts> {
-        let mut path_facts = PathFacts { state: State::default(), depths: BTreeMap::new() };
+        let mut path_facts = PathFacts { state: FactState::default(), depths: BTreeMap::new() };
         let Some(end) = end else {
             return Ok(path_facts);
         };
@@ -59,7 +59,7 @@ impl PathFacts {
             None => one.retracts.is_some() || one.correction,
         });
         let schema = knowledge.schema(&entity.entity_type, schema_version(&observations))?;
-        let snapshot = reduce(&schema, Order::ObservedTime, &observations);
+        let snapshot = reduce(&schema, ObservationOrder::ObservedTime, &observations);
         let mut fact = Fact {
             entity_type: entity.entity_type.clone(),
             name: name(&schema, &snapshot.fields),

@@ -197,8 +197,11 @@ fn compute_analysis(turn: &Turn) -> Option<TurnAnalysis> {
         return None;
     };
     let text = body_text(body);
-    let material =
-        Material { text: &text, subject: Subject::Turn(turn.role), said_at: Some(turn.created_at) };
+    let material = Material {
+        text: &text,
+        subject: Subject::Turn(turn.role),
+        authored_at: Some(turn.created_at),
+    };
     let findings = Rules.interpret(&material, &mut Account::default()).unwrap_or_default();
     let mut places = ScalarOffsets::new(&text);
     let names = findings.into_iter().filter(|it| NAMED.contains(&it.entity_type.as_str()));

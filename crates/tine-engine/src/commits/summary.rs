@@ -35,7 +35,7 @@ pub(super) fn lines(
         let name = change.name.as_deref().unwrap_or(&change.entity_type);
         let field = &change.field;
         let (text, from) = match &change.to {
-            Some(Held::Value(value)) => {
+            Some(FieldState::Value(value)) => {
                 let shown_value = value.json.as_ref().map_or_else(String::new, readable);
                 (format!("{name}: {field} is {shown_value}"), value.from.first())
             }

@@ -364,13 +364,17 @@ pub(super) fn view(
     if record.slot.is_some() {
         // What a slot says is its last store, and nothing of an earlier one.
         observations =
-            standing(&observations).last().map(|last| (*last).clone()).into_iter().collect();
+            unretracted(&observations).last().map(|last| (*last).clone()).into_iter().collect();
     }
     for one in &mut observations {
         fill(knowledge, record, one)?;
     }
     let schema = knowledge.schema(&record.entity_type, schema_version(&observations))?;
-    let order = if record.slot.is_some() { Order::Sequence } else { Order::ObservedTime };
+    let order = if record.slot.is_some() {
+        ObservationOrder::Sequence
+    } else {
+        ObservationOrder::ObservedTime
+    };
     let snapshot = reduce(&schema, order, &observations);
     let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
     let undeclared = undeclared.map(str::to_owned).collect();

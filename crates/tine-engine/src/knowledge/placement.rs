@@ -432,6 +432,6 @@ fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Opt
     }
     let dependencies = tree.dependencies();
     mutation.depends_on_all(dependencies);
-    let made = make_chain(mutation, end, rest, |_| Origin::default())?;
+    let made = make_chain(mutation, end, rest, |_| TurnOrigin::default())?;
     Ok(made.turns.last().map(|turn| turn.loc).or(end))
 }

@@ -26,7 +26,7 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[SegmentRun]) -> 
     let mut retractions = Retractions::default();
     for (turn, shown) in versions(mutation, runs)? {
         for one in mutation.knowledge().about_turn(&turn)? {
-            if one.origin == Origin::Turn {
+            if one.origin == ObservationOrigin::Turn {
                 retractions.set_in_effect(mutation, &one, shown, HIDDEN)?;
             }
         }

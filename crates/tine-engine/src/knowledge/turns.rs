@@ -303,7 +303,8 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
         fields.insert("title", title.into());
         let knowledge = mutation.knowledge();
         let latest = knowledge.last_observations(id, VERSIONS_TRIED)?;
-        let observed = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
+        let observed =
+            unretracted(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
         if observed.and_then(Json::as_str) != Some(title) {
             let draft = mutation.draft(id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;

@@ -286,7 +286,7 @@ impl Engine {
 /// How a run ended.
 #[derive(Clone)]
 struct RunResult {
-    found: std::result::Result<Vec<Finding>, Failure>,
+    found: std::result::Result<Vec<Finding>, InterpreterFailure>,
     said_at: Option<Timestamp>,
     detail: Object,
     prompt: Option<String>,
@@ -423,9 +423,9 @@ impl FindingsWriter<'_> {
         let key = key.unwrap_or(Json::Null);
         mutation.ensure_entity(EntityRecord::new(id, entity_type, key, mutation.now))?;
         let origin = match self.result.kind {
-            Kind::Rules => Origin::Rules,
-            Kind::Model => Origin::Model,
-            Kind::Agent => Origin::Agent,
+            InterpreterKind::Rules => ObservationOrigin::Rules,
+            InterpreterKind::Model => ObservationOrigin::Model,
+            InterpreterKind::Agent => ObservationOrigin::Agent,
         };
         let draft = mutation.draft(id, entity_type, origin);
         let observation = mutation.observe(Observation {

@@ -218,7 +218,7 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
     if unchanged {
         mutation.depends_on_turn(end)?;
     }
-    let made = make_chain_with_siblings(mutation, end, siblings, rest, |_| Origin::default())?;
+    let made = make_chain_with_siblings(mutation, end, siblings, rest, |_| TurnOrigin::default())?;
     end = made.turns.last().map(|turn| turn.loc).or(end);
     turns.extend(made.into_views(&id).map(|view| (view, Outcome::Created)));
 
@@ -425,7 +425,7 @@ pub(crate) fn make_chain(
     mutation: &mut Mutation<'_>,
     parent: Option<TurnLoc>,
     messages: &[Message],
-    origin: impl Fn(usize) -> Origin,
+    origin: impl Fn(usize) -> TurnOrigin,
 ) -> Result<TurnChain> {
     make_chain_with_siblings(mutation, parent, None, messages, origin)
 }
@@ -436,7 +436,7 @@ fn make_chain_with_siblings(
     parent: Option<TurnLoc>,
     mut siblings: Option<Vec<TurnLoc>>,
     messages: &[Message],
-    origin: impl Fn(usize) -> Origin,
+    origin: impl Fn(usize) -> TurnOrigin,
 ) -> Result<TurnChain> {
     let parent = parent.map(|loc| mutation.tree().turn(loc)).transpose()?;
     if let Some(parent) = &parent {

@@ -383,8 +383,10 @@ fn take_over(mutation: &mut Mutation<'_>, turns: Vec<tine_store::Turn>) -> Resul
         }
         common += 1;
     }
-    let origin =
-        |index: usize| Origin { derived_from: Some(turns[common + index].id), ..Origin::default() };
+    let origin = |index: usize| TurnOrigin {
+        derived_from: Some(turns[common + index].id),
+        ..TurnOrigin::default()
+    };
     let made = make_chain(mutation, end, &messages[common..], origin)?.turns;
     let Some(last) = made.last() else {
         return Ok(0);

@@ -396,7 +396,7 @@ impl IncomingConversation {
             return Err(Error::WouldErase { turns, sources });
         }
         let stored = Conversation { key, ..wanted.clone() };
-        if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
+        if let Some(DamagedRecord { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match outcome.imported.extended {
                 0 => "the bundle is damaged",
                 _ => "the bundle and what is here make no whole conversation",

@@ -209,7 +209,7 @@ fn row(turn: &Turn, above: OutlineParent, has_children: bool) -> OutlineRow {
         title: shown_title(&turn.metadata, has_children),
         tags: turn.metadata.tags.iter().cloned().collect(),
         model: model.filter(|name| !name.is_empty()).map(str::to_owned),
-        tokens: source_info.and_then(Usage::told).map(|usage| usage.total),
+        tokens: source_info.and_then(Usage::from_source_info).map(|usage| usage.total),
         status: turn.status,
         purged: matches!(turn.content, Content::Purged(_)),
     }

@@ -136,7 +136,7 @@ impl Repair<'_> {
         loop {
             let page =
                 self.read(|records| conversation_pages::page(records, &project.id, after))?;
-            for Problem { record, why } in page.problems {
+            for DamagedRecord { record, why } in page.problems {
                 self.done.lost += 1;
                 let project = Some(project.id.clone());
                 let lost = LeftOut { project, conversation: None, record, why, turn: None };

@@ -34,7 +34,7 @@ impl Checker<'_> {
     /// only this log changes is as it left it.
     pub(super) fn knowledge(&mut self, expected: &ExpectedState) -> Result<()> {
         let project = &self.conversation.project;
-        for Problem { record, why } in mismatched_records(self.records, project, expected)? {
+        for DamagedRecord { record, why } in mismatched_records(self.records, project, expected)? {
             self.problem(record, why);
         }
         for DamagedRecord { record, why } in
@@ -51,7 +51,7 @@ pub(crate) fn mismatched_records(
     records: &dyn Read,
     project: &ProjectId,
     expected: &ExpectedState,
-) -> Result<Vec<Problem>> {
+) -> Result<Vec<DamagedRecord>> {
     let mut found = Vec::new();
     let mut problem = |record: String, why: &str| {
         found.push(DamagedRecord { record, why: why.to_owned() });

@@ -71,7 +71,7 @@ impl Engine {
             let page = self.read(|records| conversation_pages::page(records, project, after))?;
             verified.problems.extend(page.problems);
             let so_far = Mutex::new(std::mem::take(verified));
-            let found: Vec<Result<(Vec<Problem>, Option<SealedObservations>)>> =
+            let found: Vec<Result<(Vec<DamagedRecord>, Option<SealedObservations>)>> =
                 in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
