@@ -9,15 +9,15 @@ use tine_core::facts::schema::moment;
 use tine_core::{Kind, Limits, Reference, Timestamp};
 
 use crate::commands::{
-    acp, append, branches, care, commits, completions, config, conversations, demo, diff, drift,
-    edits, entities, export, finding, history, import, interpret, keys, manual, marks, mcp,
-    merging, migrate, moves, observations, pack, purge, reading, relations, repl, resolving,
-    search, serve, show, sources, store, sync, timeline, token, tree, watch,
+    acp, annotations, append, blame, branch_moves, branches, commits, completions, config,
+    conversations, demo, diff, drift, edits, entities, export, history, import, interpret, keys,
+    maintenance, manual, mcp, merge, migrate, observations, pack, paths, purge, relations, repl,
+    resolve, search, serve, show, sources, store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::settings::{self, Origin, Set, Settings};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 
 /// Where `tine serve` listens unless it is told otherwise.
 const USUAL_SERVER: &str = "http://127.0.0.1:8000";
@@ -391,11 +391,11 @@ pub(crate) enum Command {
     #[command(alias = "say")]
     Append(append::AppendArgs),
     /// Show a path, newest turn first; or commits
-    Log(reading::LogArgs),
+    Log(paths::LogArgs),
     /// List the turns of a branch, one on each line
-    Turns(reading::TurnsArgs),
+    Turns(paths::TurnsArgs),
     /// Show a path, first turn first
-    Path(reading::PathArgs),
+    Path(paths::PathArgs),
     /// Find turns by what they say
     Search(search::SearchArgs),
     /// Show one turn or commit in full
@@ -413,11 +413,11 @@ pub(crate) enum Command {
     /// Delete a turn, and what lies below it
     Delete(edits::DeleteArgs),
     /// Move a branch back to an earlier turn; what that leaves behind is kept
-    Revert(moves::RevertArgs),
+    Revert(branch_moves::RevertArgs),
     /// Move a branch forward again
-    Restore(moves::RestoreArgs),
+    Restore(branch_moves::RestoreArgs),
     /// List lines that no branch leads to
-    Tails(moves::TailsArgs),
+    Tails(branch_moves::TailsArgs),
     /// Seal a stretch of turns with what it is about
     Commit(commits::CommitArgs),
     /// List commits, newest first
@@ -425,15 +425,15 @@ pub(crate) enum Command {
     /// Compare two turns, branches or commits
     Diff(diff::DiffArgs),
     /// Bring what was learned on one branch to another
-    Merge(merging::MergeArgs),
+    Merge(merge::MergeArgs),
     /// List conflicts that merges left, and decide them
-    Resolve(resolving::ResolveArgs),
+    Resolve(resolve::ResolveArgs),
     /// Say a turn from elsewhere again at the end of a branch
-    Inject(merging::InjectArgs),
+    Inject(merge::InjectArgs),
     /// Show which turn a text or a fact comes from
-    Blame(finding::BlameArgs),
+    Blame(blame::BlameArgs),
     /// Find the first turn from which on something holds
-    Bisect(finding::BisectArgs),
+    Bisect(blame::BisectArgs),
     /// Show how far a conversation has moved, commit by commit
     Drift(drift::DriftArgs),
     /// Make and show keys that vouch for commits
@@ -447,11 +447,11 @@ pub(crate) enum Command {
     /// Show every change as it happens
     Watch(watch::WatchArgs),
     /// List, set and delete bookmarks
-    Bookmark(marks::BookmarkArgs),
+    Bookmark(annotations::BookmarkArgs),
     /// Show and change the tags of a turn
-    Tag(marks::TagArgs),
+    Tag(annotations::TagArgs),
     /// Show and change the title of a turn or of the conversation
-    Title(marks::TitleArgs),
+    Title(annotations::TitleArgs),
     /// Keep turns of hosts without branches, sources and facts
     Store(store::StoreArgs),
     /// List sources, and read their bytes
@@ -473,11 +473,11 @@ pub(crate) enum Command {
     /// Erase what a turn or a conversation says, for ever
     Purge(purge::PurgeArgs),
     /// Recompute every hash of the store
-    Verify(care::VerifyArgs),
+    Verify(maintenance::VerifyArgs),
     /// Count what is there
-    Stats(care::StatsArgs),
+    Stats(maintenance::StatsArgs),
     /// Copy the store while it is in use
-    Backup(care::BackupArgs),
+    Backup(maintenance::BackupArgs),
     /// Copy a whole store to another place: a folder, a database
     Migrate(migrate::MigrateArgs),
     /// Keep older turns in less space

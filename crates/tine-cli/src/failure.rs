@@ -14,8 +14,8 @@ use tine_formats::export::ExportError;
 use tine_formats::render::RenderError;
 use tine_store::StoreError;
 
+use crate::record_args::turn_key;
 use crate::terminal::text::visible;
-use crate::things::turn_key;
 
 /// A command that did not do what was asked.
 #[derive(Debug, thiserror::Error)]

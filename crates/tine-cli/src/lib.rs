@@ -9,23 +9,23 @@
 
 mod arguments;
 mod commands;
-mod commits;
+mod commit_view;
 mod editor;
 mod failure;
 pub mod graph;
 mod input;
+mod knowledge_view;
 mod labels;
-mod learned;
 mod logging;
-mod places;
+mod record_args;
 mod server_peer;
 mod session;
 mod settings;
-mod store_place;
+mod store_location;
 pub mod terminal;
-mod things;
 mod transcript;
 pub mod tree;
+mod user_dirs;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -16,7 +16,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::{Globals, only_here};
 use crate::failure::{Failure, Result};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::Screen;
 
 /// How many conversations an error lists.

@@ -24,7 +24,7 @@ use tine_engine::{Interpreters, RULES};
 use tine_llm::{Model, ModelInterpreter, Provider};
 
 use crate::failure::{Failure, Result};
-use crate::places;
+use crate::user_dirs;
 
 /// The name of the file, wherever it lies.
 const FILE: &str = "tine.toml";
@@ -311,7 +311,7 @@ pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Set<PathBuf>>> {
         let origin = Origin::Variable("TINE_CONFIG");
         return Ok(Some(Set { value: path.into(), origin }));
     }
-    let folder = places::config_folder();
+    let folder = user_dirs::config_folder();
     let origin = Origin::Default;
     Ok(folder.map(|folder| Set { value: folder.join(FILE), origin }))
 }

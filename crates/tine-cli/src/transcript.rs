@@ -6,7 +6,7 @@ use tine_core::{Body, Json, Role, Status};
 use tine_engine::{Presence, TurnView};
 use tine_store::Content;
 
-use crate::commits::first_line;
+use crate::commit_view::first_line;
 use crate::failure::Result;
 use crate::labels::Labels;
 use crate::terminal::text::{cut, visible, wrap};

@@ -6,7 +6,7 @@ use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, Wi
 
 use super::keys;
 use crate::arguments::reference;
-use crate::commits::{commit_line, window, write_conflicts};
+use crate::commit_view::{commit_line, window, write_conflicts};
 use crate::failure::Result;
 use crate::session::Session;
 use crate::terminal::Paging;

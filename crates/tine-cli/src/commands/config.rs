@@ -11,9 +11,9 @@ use tine_llm::Provider;
 use super::serve::listen_setting;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::learned::{row, rows};
+use crate::knowledge_view::{row, rows};
 use crate::settings::{self, Origin, Set};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
 

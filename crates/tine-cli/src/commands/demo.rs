@@ -21,10 +21,10 @@ use tine_store::{MemoryStore, OpenMode, Store};
 use crate::arguments::{Globals, only_here};
 use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::failure::{Failure, Result};
-use crate::places;
 use crate::session::{self, Place, Session};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::Paging;
+use crate::user_dirs;
 
 /// Lies in the folder of a store that the demonstration made, and nobody else did.
 const MARK: &str = "made-by-tine-demo.txt";
@@ -50,7 +50,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     }
     let place = match globals.named_store() {
         Some(named) => StorePlace::named(&named)?,
-        None => StorePlace::Folder(places::demo_store()?),
+        None => StorePlace::Folder(user_dirs::demo_store()?),
     };
     let store = match &place {
         StorePlace::Folder(folder) => make_folder(folder, &place, args.fresh)?,

@@ -6,7 +6,7 @@ use clap::Args;
 use tine_core::commit::Seen;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
 
-use crate::commits::{write_changes, write_words};
+use crate::commit_view::{write_changes, write_words};
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::terminal::text::{count, visible, wrap};

@@ -16,11 +16,11 @@ use tine_engine::{
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::input::{self, Source};
-use crate::learned::{entity_line, field_rows, room, row, rows, value};
+use crate::knowledge_view::{entity_line, field_rows, room, row, rows, value};
+use crate::record_args;
 use crate::session::Session;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, precise_time, short_time};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -212,7 +212,7 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
 
 fn show(session: &Session, args: &ShowArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = things::entity(session, &args.entity)?;
+    let id = record_args::entity(session, &args.entity)?;
     let as_of = AsOf { observed: args.at, stored: args.at_stored };
     let found = knowledge.entity(&session.call, id, as_of)?;
     report(session, &found)
@@ -252,7 +252,7 @@ fn report(session: &Session, it: &EntityView) -> Result<()> {
 
 fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = things::entity(session, &args.entity)?;
+    let id = record_args::entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
     let items = || found.to_vec();
     if session.answered_json(|| Listing::<FieldProvenance>::all(items()))? {
@@ -332,7 +332,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
             return Err(Failure::invalid(format!("`{name}` is given twice")));
         }
     }
-    let entity = things::entity(session, &args.entity)?;
+    let entity = record_args::entity(session, &args.entity)?;
     let call = session.call_with(args.key.as_deref());
     let request = Correct { entity, fields, observed_at: args.at };
     let made = knowledge.correct(&call, request)?;
@@ -348,20 +348,20 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
 
 fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let from = things::entity(session, &args.from)?;
-    let into = things::entity(session, &args.into)?;
+    let from = record_args::entity(session, &args.from)?;
+    let into = record_args::entity(session, &args.into)?;
     let done = knowledge.merge_entities(&session.call, Merge { from, into })?;
     report(session, &done)
 }
 
 fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let entity = things::entity(session, &args.entity)?;
-    let ids = args.observations.iter().map(|id| things::observation(entity, id));
+    let entity = record_args::entity(session, &args.entity)?;
+    let ids = args.observations.iter().map(|id| record_args::observation(entity, id));
     let request = Separate {
         entity,
         observations: ids.collect::<Result<_>>()?,
-        into: args.into.as_deref().map(|into| things::entity(session, into)).transpose()?,
+        into: args.into.as_deref().map(|into| record_args::entity(session, into)).transpose()?,
     };
     let done = knowledge.separate_entity(&session.call, request)?;
     report(session, &done)
@@ -369,7 +369,7 @@ fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
 
 fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = things::entity(session, &args.entity)?;
+    let id = record_args::entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
     if session.answered_json(|| done.clone())? {
         return Ok(());

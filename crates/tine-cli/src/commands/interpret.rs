@@ -13,11 +13,11 @@ use tine_engine::{
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
-use crate::learned::{fields_line, observation_line, room, row, rows, run_line};
+use crate::knowledge_view::{fields_line, observation_line, room, row, rows, run_line};
+use crate::record_args;
 use crate::session::Session;
 use crate::terminal::text::{count, visible};
 use crate::terminal::{Paging, precise_time};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(
@@ -105,10 +105,10 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
         return run(session);
     }
     if let Some(id) = &args.retry {
-        return retry(session, things::id(id)?, args.wait);
+        return retry(session, record_args::id(id)?, args.wait);
     }
     if let Some(id) = &args.show {
-        return show(session, things::id(id)?, args.bytes);
+        return show(session, record_args::id(id)?, args.bytes);
     }
     if let Some(pair) = &args.compare {
         let [before, after] = pair.as_slice() else {
@@ -116,14 +116,14 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
         };
         return compare(
             session,
-            RunPair { before: things::id(before)?, after: things::id(after)? },
+            RunPair { before: record_args::id(before)?, after: record_args::id(after)? },
         );
     }
     if let Some(id) = &args.replay {
-        return replay(session, things::id(id)?);
+        return replay(session, record_args::id(id)?);
     }
     if let Some(id) = &args.of {
-        return of(session, things::id(id)?);
+        return of(session, record_args::id(id)?);
     }
     again(session, args)
 }
@@ -131,7 +131,7 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
 fn again(session: &Session, args: InterpretArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let sources: Vec<SourceId> =
-        args.sources.iter().map(|id| things::id(id)).collect::<Result<_>>()?;
+        args.sources.iter().map(|id| record_args::id(id)).collect::<Result<_>>()?;
     let request = Reinterpret {
         sources,
         mime_type: args.mime,

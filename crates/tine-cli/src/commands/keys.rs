@@ -13,9 +13,9 @@ use tine_engine::{Entropy, SystemEntropy};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::places;
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
+use crate::user_dirs;
 
 /// The key that is meant where none is named.
 pub(crate) const DEFAULT: &str = "default";
@@ -93,7 +93,7 @@ fn line(key: &Shown) -> String {
 }
 
 fn list(screen: &Screen) -> Result<()> {
-    let folder = places::keys()?;
+    let folder = user_dirs::keys()?;
     let mut keys = Vec::new();
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
@@ -128,7 +128,7 @@ fn file(name: &str) -> Result<PathBuf> {
             format!("`{name}` cannot be a key's name; use letters, digits, `-`, `_`, `.`, `@`");
         return Err(Failure::invalid(why));
     }
-    Ok(places::keys()?.join(format!("{name}.{ENDING}")))
+    Ok(user_dirs::keys()?.join(format!("{name}.{ENDING}")))
 }
 
 fn shown(name: &str, path: &Path) -> Result<Shown> {
@@ -138,7 +138,7 @@ fn shown(name: &str, path: &Path) -> Result<Shown> {
 
 fn make(name: &str) -> Result<Shown> {
     let path = file(name)?;
-    let folder = places::keys()?;
+    let folder = user_dirs::keys()?;
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
     let key = PrivateKey::from_random(random());
     let mut options = OpenOptions::new();

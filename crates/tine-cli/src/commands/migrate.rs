@@ -16,7 +16,7 @@ use tine_store::{OpenMode, Store};
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::session::limits;
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::Screen;
 use crate::terminal::text::count;
 

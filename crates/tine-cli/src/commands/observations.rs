@@ -4,10 +4,10 @@ use clap::Args;
 use tine_engine::AsOf;
 
 use crate::failure::Result;
-use crate::learned::{entity_line, observation_line};
+use crate::knowledge_view::{entity_line, observation_line};
+use crate::record_args;
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -30,7 +30,7 @@ pub(crate) struct ObservationsArgs {
 
 pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let entity = things::entity(session, &args.entity)?;
+    let entity = record_args::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
     let found = session.pages(args.number, ask)?;
     if session.answered_json(|| found.clone())? {

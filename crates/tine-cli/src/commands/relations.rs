@@ -7,9 +7,9 @@ use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipVie
 
 use crate::failure::Result;
 use crate::input;
+use crate::record_args;
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::things;
 
 const THINGS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
 
@@ -96,8 +96,8 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
     };
     let request = NewRelationship {
         relation: spelt(&args.relation),
-        source: things::end(session, &args.source)?,
-        target: things::end(session, &args.target)?,
+        source: record_args::end(session, &args.source)?,
+        target: record_args::end(session, &args.target)?,
         metadata,
     };
     let call = session.call_with(args.key.as_deref());
@@ -116,8 +116,8 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let request = NewRelationship {
         relation: spelt(&args.relation),
-        source: things::end(session, &args.source)?,
-        target: things::end(session, &args.target)?,
+        source: record_args::end(session, &args.source)?,
+        target: record_args::end(session, &args.target)?,
         metadata: Json::Null,
     };
     knowledge.delete_relationship(&session.call, request)?;
@@ -130,7 +130,7 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
 pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RelationshipQuery {
-        end: args.thing.as_deref().map(|thing| things::end(session, thing)).transpose()?,
+        end: args.thing.as_deref().map(|thing| record_args::end(session, thing)).transpose()?,
         direction: match args.direction {
             Which::Both => Direction::Both,
             Which::Out => Direction::Outgoing,

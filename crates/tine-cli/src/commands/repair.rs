@@ -20,7 +20,7 @@ use tine_store::{Content, OpenMode};
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::session::{Place, Session, limits};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 

@@ -14,7 +14,7 @@ use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
 use crate::settings::{self, Origin, Set};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 
 /// How often older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);

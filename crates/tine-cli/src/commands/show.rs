@@ -8,10 +8,10 @@ use tine_core::{Json, Kind, Reference};
 use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
 
 use crate::arguments::{names_root, reference};
-use crate::commits::write_whole;
+use crate::commit_view::write_whole;
 use crate::failure::{Failure, Result};
+use crate::knowledge_view::{row, rows};
 use crate::labels::Labels;
-use crate::learned::{row, rows};
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};

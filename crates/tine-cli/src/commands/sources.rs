@@ -7,11 +7,11 @@ use tine_core::{Kind, SourceId};
 use tine_engine::{RunQuery, SourceView};
 
 use crate::failure::{Failure, Result};
-use crate::learned::{row, rows, run_line, source_line};
+use crate::knowledge_view::{row, rows, run_line, source_line};
+use crate::record_args;
 use crate::session::Session;
 use crate::terminal::text::{is_plain, visible};
 use crate::terminal::{Paging, precise_time};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -50,8 +50,8 @@ enum What {
 pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
     match &args.what {
         What::List { number } => list(session, *number),
-        What::Show { source } => show(session, things::id(source)?),
-        What::Cat { source, force } => cat(session, things::id(source)?, *force),
+        What::Show { source } => show(session, record_args::id(source)?),
+        What::Cat { source, force } => cat(session, record_args::id(source)?, *force),
     }
 }
 

@@ -18,7 +18,7 @@ use super::append::role_parser;
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
 use crate::input::{self, Source};
-use crate::learned::{row, rows, run_row, stored_turn, write_asides};
+use crate::knowledge_view::{row, rows, run_row, stored_turn, write_asides};
 use crate::session::{self, Session};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
@@ -192,7 +192,7 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
     // Everything is read before a store is made for it: a bad call leaves nothing behind.
     let message = message(&args, &session::limits())?;
     let attachments: Vec<SourceId> =
-        args.attach.iter().map(|id| crate::things::id(id)).collect::<Result<_>>()?;
+        args.attach.iter().map(|id| crate::record_args::id(id)).collect::<Result<_>>()?;
     let session = Session::open(globals, OpenMode::Create)?;
     let request = StoreTurn {
         conversation: Some(args.host_conversation),

@@ -23,7 +23,7 @@ use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::server_peer::ServerPeer;
 use crate::session::{Session, limits};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::Paging;
 use crate::terminal::text::count;
 

@@ -6,7 +6,7 @@ use tine_engine::TimelineEntry;
 
 use crate::arguments::day_or_time;
 use crate::failure::Result;
-use crate::learned::room;
+use crate::knowledge_view::room;
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, width};

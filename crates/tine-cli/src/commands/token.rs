@@ -9,7 +9,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]

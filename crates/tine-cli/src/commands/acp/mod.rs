@@ -17,7 +17,7 @@ use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
 use crate::settings::ECHO;
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -18,7 +18,7 @@ use tine_core::Kind;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::store_place::StorePlace;
+use crate::store_location::StorePlace;
 use crate::terminal::{Paging, Screen};
 
 /// Whether and how a change is made.

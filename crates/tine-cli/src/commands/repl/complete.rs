@@ -11,8 +11,8 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use tine_engine::{CommitQuery, Page, PathQuery, Selection};
 
-use super::words::{quoted, words};
-use super::{Repl, line};
+use super::tokenize::{quote, tokenize};
+use super::{Repl, arguments};
 use crate::failure::Result;
 use crate::session::Session;
 
@@ -41,10 +41,10 @@ impl Completer for Completion {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
-        let Some(behind) = typed.strip_prefix('/') else {
+        let Some(after_slash) = typed.strip_prefix('/') else {
             return Ok((position, Vec::new()));
         };
-        let mut found = words(behind);
+        let mut found = tokenize(after_slash);
         let (start, begun) = match found.open_at {
             Some(at) => (at + 1, found.words.pop().unwrap_or_default()),
             None => (position, String::new()),
@@ -75,16 +75,16 @@ impl Completer for Completion {
 /// Each with a space behind it, so that the next word can follow.
 fn pairs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Pair> {
     names
-        .map(|name| Pair { display: name.clone(), replacement: format!("{} ", quoted(name)) })
+        .map(|name| Pair { display: name.clone(), replacement: format!("{} ", quote(name)) })
         .collect()
 }
 
 fn command_names() -> BTreeSet<String> {
-    line::command().get_subcommands().map(|it| it.get_name().to_owned()).collect()
+    arguments::command().get_subcommands().map(|it| it.get_name().to_owned()).collect()
 }
 
 fn options(command: &str) -> BTreeSet<String> {
-    let mut all = line::command();
+    let mut all = arguments::command();
     all.build();
     let Some(command) = all.find_subcommand(command) else { return BTreeSet::new() };
     let longs =

@@ -4,9 +4,9 @@
 //! remembered here from line to line is only which conversation and which branch are meant. No
 //! error ends the session.
 
+mod arguments;
 mod complete;
-mod line;
-mod words;
+mod tokenize;
 
 use std::cell::RefCell;
 use std::fs;
@@ -22,15 +22,15 @@ use tine_core::{ConversationId, Kind};
 use tine_engine::{Fork, ForkPoint, NewConversation};
 use tine_store::OpenMode;
 
+use self::arguments::{CheckoutArgs, ConversationArgs, Line, LineArguments};
 use self::complete::Completion;
-use self::line::{CheckoutArgs, ConversationArgs, Line, LineArguments};
 use super::conversations;
 use crate::arguments::{Arguments, Command, Globals};
 use crate::failure::{Failure, Result};
-use crate::places;
 use crate::session::{self, MAIN, Session};
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
+use crate::user_dirs;
 
 const PROMPT: &str = "tine> ";
 
@@ -185,16 +185,16 @@ impl Repl {
             super::run(Arguments { globals: self.globals.clone(), command })?;
             return Ok(Next::Line);
         }
-        let found = words::words(&line[1..]);
+        let found = tokenize::tokenize(&line[1..]);
         if let Some(quote) = found.open_quote {
             let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
             return Err(Failure::invalid(why));
         }
         let name = found.words.first().map(String::as_str).unwrap_or_default();
-        if line::command().find_subcommand(name).is_none() {
+        if arguments::command().find_subcommand(name).is_none() {
             return Err(unknown(name));
         }
-        match line::parse(found.words) {
+        match arguments::parse(found.words) {
             Ok(arguments) => self.run_command(arguments),
             Err(error) => {
                 self.show_usage(&error)?;
@@ -209,7 +209,7 @@ impl Repl {
             self.complain(&Failure::usage(error));
             return Ok(());
         }
-        let text = line::with_slashes(&error.render().to_string());
+        let text = arguments::with_slashes(&error.render().to_string());
         let screen = Screen::new(&self.globals);
         if error.use_stderr() {
             screen.aside(text.trim_end());
@@ -323,10 +323,10 @@ fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
     };
     let name = name.trim_start_matches('/');
     // Built first, so that arguments of all commands are among a command's own.
-    let mut all = line::command();
+    let mut all = arguments::command();
     all.build();
     let command = all.find_subcommand_mut(name).ok_or_else(|| unknown(name))?;
-    let text = line::with_slashes(&command.render_help().to_string());
+    let text = arguments::with_slashes(&command.render_help().to_string());
     screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
@@ -337,7 +337,7 @@ fn unknown(name: &str) -> Failure {
 
 /// Where lines are remembered; nowhere if there is no such place.
 fn history_file() -> Option<PathBuf> {
-    let folder = places::state_folder()?;
+    let folder = user_dirs::state_folder()?;
     fs::create_dir_all(&folder).ok()?;
     Some(folder.join("history"))
 }

@@ -6,13 +6,13 @@ use tine_core::EntityId;
 use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
 
 use super::commits;
-use crate::commits::{write_conflicts, write_ways_out};
+use crate::commit_view::{write_conflicts, write_ways_out};
 use crate::failure::{Failure, Result};
 use crate::input;
+use crate::record_args;
 use crate::session::{self, Session};
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
-use crate::things;
 
 /// Decisions in the order in which they stand: a field, and what is to hold of it.
 #[derive(Clone, Debug, Default)]
@@ -164,7 +164,9 @@ pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
 
 fn entity_field(text: &str) -> Result<(EntityId, String)> {
     match text.split_once('.') {
-        Some((entity, field)) if !field.is_empty() => Ok((things::id(entity)?, field.to_owned())),
+        Some((entity, field)) if !field.is_empty() => {
+            Ok((record_args::id(entity)?, field.to_owned()))
+        }
         _ => {
             let why = format!("`{text}` names no field; give one as ent_….city");
             Err(Failure::invalid(why))

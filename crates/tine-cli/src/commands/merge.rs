@@ -9,7 +9,7 @@ use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
 
 use super::branches::ends_on;
 use crate::arguments::reference;
-use crate::commits::{write_changes, write_conflicts, write_ways_out};
+use crate::commit_view::{write_changes, write_conflicts, write_ways_out};
 use crate::editor;
 use crate::failure::{Failure, Result};
 use crate::session::Session;

@@ -14,7 +14,7 @@ pub(super) struct Words {
 }
 
 /// Takes a line apart.
-pub(super) fn words(line: &str) -> Words {
+pub(super) fn tokenize(line: &str) -> Words {
     let mut found = Words::default();
     let mut word: Option<String> = None;
     let mut start = 0;
@@ -56,7 +56,7 @@ pub(super) fn words(line: &str) -> Words {
 }
 
 /// A word as it has to be typed.
-pub(super) fn quoted(word: &str) -> String {
+pub(super) fn quote(word: &str) -> String {
     let plain = |sign: char| !sign.is_whitespace() && !matches!(sign, '"' | '\'' | '\\');
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -12,7 +12,7 @@ use tine_store::{OpenMode, Store};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::places;
+use crate::user_dirs;
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl StorePlace {
     pub(crate) fn of(globals: &Globals) -> Result<Self> {
         match globals.named_store() {
             Some(named) => StorePlace::named(&named),
-            None => Ok(StorePlace::Folder(places::user_store()?)),
+            None => Ok(StorePlace::Folder(user_dirs::user_store()?)),
         }
     }
 
@@ -83,7 +83,7 @@ impl StorePlace {
     pub(crate) fn beside(&self, name: &str) -> Result<PathBuf> {
         let folder = match self {
             StorePlace::Folder(folder) => folder.clone(),
-            StorePlace::Database(_) => places::config_folder().ok_or_else(|| {
+            StorePlace::Database(_) => user_dirs::config_folder().ok_or_else(|| {
                 let why = format!(
                     "no home folder is known; say where {name} is with \
                                    XDG_CONFIG_HOME"

@@ -7,7 +7,7 @@ use tine_core::{CommitHash, EntityId, Name};
 use tine_engine::{CommitView, FieldChange, FieldConflict};
 
 use crate::failure::Result;
-use crate::learned::{row, rows, value};
+use crate::knowledge_view::{row, rows, value};
 use crate::terminal::text::{count, cut, visible, width, wrap};
 use crate::terminal::{Paint, Screen, precise_time, short_time};
 

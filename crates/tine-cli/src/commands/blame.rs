@@ -15,11 +15,11 @@ use tine_formats::render::whole_path;
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::learned::{room, row, rows, value};
+use crate::knowledge_view::{room, row, rows, value};
+use crate::record_args;
 use crate::session::Session;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, short_time};
-use crate::things;
 use crate::transcript::one_line;
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct BlameArgs {
 pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
     let of = match (args.entity, args.field, args.text) {
         (Some(entity), Some(field), _) => {
-            BlameOf::Field { entity: things::entity(session, &entity)?, field }
+            BlameOf::Field { entity: record_args::entity(session, &entity)?, field }
         }
         (_, _, text) => BlameOf::Text(text.unwrap_or_default()),
     };
@@ -155,7 +155,7 @@ enum BisectRun {
 
 pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
     let at = end(session, args.at)?;
-    let entity = |text: &str| -> Result<EntityId> { things::entity(session, text) };
+    let entity = |text: &str| -> Result<EntityId> { record_args::entity(session, text) };
     let predicate = match (args.run, args.contains, args.entity, args.field) {
         (Some(BisectRun::Run { command }), None, None, None) => return run(session, at, &command),
         (None, Some(text), ..) => Predicate::Contains(text),

@@ -10,7 +10,7 @@ use tine_formats::render::{
 use super::append::role_parser;
 use super::commits;
 use crate::arguments::reference;
-use crate::commits::{commit_line, write_commit};
+use crate::commit_view::{commit_line, write_commit};
 use crate::failure::{Failure, Result};
 use crate::graph::{self, Node};
 use crate::labels::Labels;

@@ -10,9 +10,9 @@ use tine_engine::{
 };
 
 use crate::failure::Result;
+use crate::record_args::turn_key;
 use crate::terminal::text::{count, cut, visible, width};
 use crate::terminal::{Screen, short_time};
-use crate::things::turn_key;
 
 /// The widest column of names.
 const NAMES: usize = 24;
