@@ -15,9 +15,9 @@ use crate::commands::{
     resolve, search, serve, show, sources, store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
-use crate::input::Source;
-use crate::settings::{self, Origin, Set, Settings};
-use crate::store_location::StorePlace;
+use crate::input::InputSource;
+use crate::settings::{self, CliSettings, Setting, SettingOrigin};
+use crate::store_location::StoreLocation;
 
 /// Where `tine serve` listens unless it is told otherwise.
 const USUAL_SERVER: &str = "http://127.0.0.1:8000";
@@ -113,7 +113,7 @@ pub(crate) struct Globals {
     pub(crate) config: Option<PathBuf>,
     /// What files set; read before any command runs.
     #[arg(skip)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: CliSettings,
     /// The branch that is meant where none is named; `main` without it.
     #[arg(skip)]
     pub(crate) branch: Option<String>,
@@ -122,9 +122,9 @@ pub(crate) struct Globals {
 impl Globals {
     /// Reads the files of settings: the user's, and the one in the store's folder.
     pub(crate) fn read_settings(&mut self) -> Result<()> {
-        self.settings = Settings::of_user(self.config.as_deref())?;
+        self.settings = CliSettings::of_user(self.config.as_deref())?;
         if self.server()?.is_none()
-            && let Ok(folder) = StorePlace::of(self).and_then(StorePlace::folder)
+            && let Ok(folder) = StoreLocation::of(self).and_then(StoreLocation::folder)
         {
             self.settings.add_store(&folder)?;
         }
@@ -160,12 +160,18 @@ impl Globals {
     }
 
     /// The same, and by what. An argument counts more than the environment.
-    pub(crate) fn store_setting(&self) -> Option<Set<PathBuf>> {
+    pub(crate) fn store_setting(&self) -> Option<Setting<PathBuf>> {
         if let Some(path) = &self.store {
-            return Some(Set { value: path.clone(), origin: Origin::Argument("--store") });
+            return Some(Setting {
+                value: path.clone(),
+                origin: SettingOrigin::Argument("--store"),
+            });
         }
         if let Some(path) = env::var_os("TINE_STORE").filter(|path| !path.is_empty()) {
-            return Some(Set { value: path.into(), origin: Origin::Variable("TINE_STORE") });
+            return Some(Setting {
+                value: path.into(),
+                origin: SettingOrigin::Variable("TINE_STORE"),
+            });
         }
         self.settings.store.clone()
     }
@@ -177,7 +183,7 @@ impl Globals {
 
     /// The same, and by what. An argument counts more than the environment and the environment
     /// more than a file, also where one of them names a store.
-    pub(crate) fn server_setting(&self) -> Result<Option<Set<String>>> {
+    pub(crate) fn server_setting(&self) -> Result<Option<Setting<String>>> {
         if let Some(set) = self.server_argument() {
             return Ok(Some(set).filter(|set| !set.value.is_empty()));
         }
@@ -192,7 +198,9 @@ impl Globals {
                            --store";
                 Err(Failure::invalid(why))
             }
-            (Some(value), None) => Ok(Some(Set { value, origin: Origin::Variable("TINE_SERVER") })),
+            (Some(value), None) => {
+                Ok(Some(Setting { value, origin: SettingOrigin::Variable("TINE_SERVER") }))
+            }
             (None, Some(_)) => Ok(None),
             (None, None) => Ok(self.settings.server.clone()),
         }
@@ -206,14 +214,14 @@ impl Globals {
     }
 
     /// The project that is named, if one is.
-    pub(crate) fn project(&self) -> Option<Set<String>> {
+    pub(crate) fn project(&self) -> Option<Setting<String>> {
         let file = self.settings.project.as_ref();
         settings::chosen(("--project", self.project.clone()), "TINE_PROJECT", file)
     }
 
     /// The server that an argument names, whatever the environment says.
-    pub(crate) fn server_argument(&self) -> Option<Set<String>> {
-        let set = |value, name| Set { value, origin: Origin::Argument(name) };
+    pub(crate) fn server_argument(&self) -> Option<Setting<String>> {
+        let set = |value, name| Setting { value, origin: SettingOrigin::Argument(name) };
         match (&self.api, &self.server) {
             (Some(none), _) if none.is_empty() => Some(set(self.usual_server(), "--api")),
             (Some(named), _) => Some(set(named.clone(), "--api")),
@@ -223,10 +231,10 @@ impl Globals {
     }
 
     /// Refuses a command that works on the store itself when a server was named.
-    pub(crate) fn only_here(&self, command: &str, instead: &str) -> Result<()> {
+    pub(crate) fn require_local(&self, command: &str, instead: &str) -> Result<()> {
         match self.server()? {
             None => Ok(()),
-            Some(url) => Err(only_here(command, &url, instead)),
+            Some(url) => Err(local_only_error(command, &url, instead)),
         }
     }
 
@@ -241,23 +249,23 @@ impl Globals {
                 None => return Ok(None),
             },
         };
-        let token = Source::named(file).text(&Limits::default())?;
+        let token = InputSource::named(file).text(&Limits::default())?;
         Ok(Some(token.trim().to_owned()))
     }
 
     /// Where a server's token comes from, and never the token.
-    pub(crate) fn token_origin(&self) -> Option<Set<String>> {
+    pub(crate) fn token_origin(&self) -> Option<Setting<String>> {
         let file = self.settings.token_file.as_ref();
         let shown = |path: &PathBuf| path.display().to_string();
-        let file = file.map(|set| Set { value: shown(&set.value), origin: set.origin.clone() });
+        let file = file.map(|set| Setting { value: shown(&set.value), origin: set.origin.clone() });
         if self.token_file.is_none() && env::var("TINE_TOKEN").is_ok_and(|token| !token.is_empty())
         {
             let value = "set".to_owned();
-            return Some(Set { value, origin: Origin::Variable("TINE_TOKEN") });
+            return Some(Setting { value, origin: SettingOrigin::Variable("TINE_TOKEN") });
         }
         let argument = self.token_file.as_ref().map(shown);
-        let argument =
-            argument.map(|value| Set { value, origin: Origin::Argument("--token-file") });
+        let argument = argument
+            .map(|value| Setting { value, origin: SettingOrigin::Argument("--token-file") });
         argument.or(file)
     }
 
@@ -267,18 +275,18 @@ impl Globals {
     }
 
     /// The same, and by what.
-    pub(crate) fn actor_setting(&self) -> Set<String> {
+    pub(crate) fn actor_setting(&self) -> Setting<String> {
         let argument = self.actor.clone().filter(|name| !name.is_empty());
         let file = self.settings.actor.as_ref();
         let user = || {
             ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| {
                 let value = env::var(name).ok().filter(|user| !user.is_empty())?;
-                Some(Set { value, origin: Origin::Variable(name) })
+                Some(Setting { value, origin: SettingOrigin::Variable(name) })
             })
         };
         settings::chosen(("--actor", argument), "TINE_ACTOR", file)
             .or_else(user)
-            .unwrap_or_else(|| Set { value: "tine".to_owned(), origin: Origin::Default })
+            .unwrap_or_else(|| Setting { value: "tine".to_owned(), origin: SettingOrigin::Default })
     }
 }
 
@@ -332,7 +340,7 @@ pub(crate) fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
 }
 
 /// Why a command does not work over a server.
-pub(crate) fn only_here(command: &str, url: &str, instead: &str) -> Failure {
+pub(crate) fn local_only_error(command: &str, url: &str, instead: &str) -> Failure {
     let why =
         format!("`{command}` works on the machine that keeps the store, not over {url}; {instead}");
     Failure::refused(Kind::Unsupported, why)

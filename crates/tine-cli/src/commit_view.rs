@@ -24,12 +24,12 @@ const GAP: usize = 2;
 const WORDS: usize = 40;
 
 /// Branches that end with a commit, and what sort of commit it is.
-struct Marks {
+struct CommitBadges {
     heads: Vec<String>,
     kinds: Vec<String>,
 }
 
-impl Marks {
+impl CommitBadges {
     fn of(paint: Paint, it: &CommitView) -> Self {
         let label = |name: &Name| paint.branch(&format!("[{}]", visible(name.as_str())));
         let mut kinds = Vec::new();
@@ -49,7 +49,7 @@ impl Marks {
         if facets.is_none() {
             kinds.push(paint.warning("(purged)"));
         }
-        Marks { heads: it.heads.iter().map(label).collect(), kinds }
+        CommitBadges { heads: it.heads.iter().map(label).collect(), kinds }
     }
 
     /// Columns that they take on a line, if they have no colours.
@@ -61,9 +61,9 @@ impl Marks {
 /// Hash, time, branches and the first line of the message, with some columns left for what else
 /// stands on that line.
 pub(crate) fn commit_line(screen: &Screen, it: &CommitView, others: usize) -> String {
-    let taken = 12 + GAP + 16 + GAP + Marks::of(Paint::new(false), it).columns() + others;
+    let taken = 12 + GAP + 16 + GAP + CommitBadges::of(Paint::new(false), it).columns() + others;
     let room = screen.columns.map_or(VALUE, |all| all.saturating_sub(taken).max(LEAST));
-    let Marks { heads, kinds } = Marks::of(screen.paint, it);
+    let CommitBadges { heads, kinds } = CommitBadges::of(screen.paint, it);
     let hash = screen.paint.hash(&it.hash.short());
     let time = screen.paint.dim(&short_time(it.commit.created_at));
     let message = cut(first_line(&it.commit.message), room);
@@ -84,7 +84,7 @@ pub(crate) fn write_commit(out: &mut dyn Write, screen: &Screen, it: &CommitView
         cut(&it.commit.author, 40),
         paint.dim(&short_time(it.commit.created_at)),
     ];
-    let Marks { heads, kinds } = Marks::of(paint, it);
+    let CommitBadges { heads, kinds } = CommitBadges::of(paint, it);
     heading.extend(heads.into_iter().chain(kinds));
     writeln!(out, "{}", heading.join("  "))?;
     write_message(out, screen, &it.commit.message)?;

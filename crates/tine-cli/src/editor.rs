@@ -7,7 +7,7 @@ use std::process::Command;
 use tine_core::Kind;
 
 use crate::failure::{Failure, Result};
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::session;
 
 /// Opens an editor with a text, and gives what became of it.
@@ -29,6 +29,6 @@ pub(crate) fn edited(text: &str) -> Result<String> {
         Ok(status) if !status.success() => {
             Err(failed(format!("the editor `{program}` ended with {status}; nothing was done")))
         }
-        Ok(_) => Source::named(file.path()).text(&session::limits()),
+        Ok(_) => InputSource::named(file.path()).text(&session::limits()),
     }
 }

@@ -191,12 +191,12 @@ impl Failure {
     /// Writes it to standard error and gives the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         #[derive(Serialize)]
-        struct Document {
+        struct ErrorDocument {
             error: Error,
         }
         let mut text = String::new();
         if json {
-            let document = Document { error: self.view() };
+            let document = ErrorDocument { error: self.view() };
             text = serde_json::to_string(&document).unwrap_or_else(|error| error.to_string());
             text.push('\n');
         } else {

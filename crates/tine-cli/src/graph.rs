@@ -8,7 +8,7 @@ use std::hash::Hash;
 
 /// A commit that is to be drawn: its name and the names of those it builds on.
 #[derive(Clone, Debug)]
-pub struct Node<T> {
+pub struct GraphNode<T> {
     /// Its name.
     pub id: T,
     /// What it builds on.
@@ -17,7 +17,7 @@ pub struct Node<T> {
 
 /// A row of the drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct GraphRow {
     /// The lines, as text.
     pub lines: String,
     /// The commit that stands here, by its place in what was given; a row between has none.
@@ -26,7 +26,7 @@ pub struct Row {
 
 /// The places of nodes in an order in which none comes before one that builds on it, and else as
 /// they were given.
-pub fn ordered<T: Copy + Eq + Hash>(nodes: &[Node<T>]) -> Vec<usize> {
+pub fn ordered<T: Copy + Eq + Hash>(nodes: &[GraphNode<T>]) -> Vec<usize> {
     let places: HashMap<T, usize> =
         nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
     let parents = |place: usize| {
@@ -55,7 +55,7 @@ pub fn ordered<T: Copy + Eq + Hash>(nodes: &[Node<T>]) -> Vec<usize> {
 }
 
 /// The rows of a drawing of nodes in order.
-pub fn draw<T: Copy + Eq>(nodes: &[Node<T>]) -> Vec<Row> {
+pub fn draw<T: Copy + Eq>(nodes: &[GraphNode<T>]) -> Vec<GraphRow> {
     let mut rows = Vec::new();
     let mut columns: Vec<Option<T>> = Vec::new();
     for (place, node) in nodes.iter().enumerate() {
@@ -73,14 +73,22 @@ pub fn draw<T: Copy + Eq>(nodes: &[Node<T>]) -> Vec<Row> {
             Some(_) => '│',
             None => ' ',
         };
-        rows.push(Row { lines: spaced(columns.iter().enumerate().map(cell)), node: Some(place) });
+        rows.push(GraphRow {
+            lines: spaced(columns.iter().enumerate().map(cell)),
+            node: Some(place),
+        });
         part(&mut rows, &mut columns, own, &node.parents);
     }
     rows
 }
 
 /// Lines that lead to the same commit become one.
-fn join<T: Copy>(rows: &mut Vec<Row>, columns: &mut [Option<T>], own: usize, others: &[usize]) {
+fn join<T: Copy>(
+    rows: &mut Vec<GraphRow>,
+    columns: &mut [Option<T>],
+    own: usize,
+    others: &[usize],
+) {
     if others.is_empty() {
         return;
     }
@@ -95,7 +103,7 @@ fn join<T: Copy>(rows: &mut Vec<Row>, columns: &mut [Option<T>], own: usize, oth
 
 /// A commit's line goes on to the first that it builds on, and new lines to the others.
 fn part<T: Copy + Eq>(
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<GraphRow>,
     columns: &mut Vec<Option<T>>,
     own: usize,
     parents: &[T],
@@ -169,13 +177,13 @@ impl Cells {
         self.0[column] &= !UP;
     }
 
-    fn row(&self) -> Row {
+    fn row(&self) -> GraphRow {
         let mut lines = String::new();
         for cell in &self.0 {
             lines.push(sign(*cell));
             lines.push(if cell & RIGHT == 0 { ' ' } else { '─' });
         }
-        Row { lines: lines.trim_end().to_owned(), node: None }
+        GraphRow { lines: lines.trim_end().to_owned(), node: None }
     }
 }
 

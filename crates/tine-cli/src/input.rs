@@ -15,38 +15,38 @@ use crate::failure::{Failure, Result};
 
 /// Where bytes come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// `-`
     Stdin,
     /// A file.
     File(PathBuf),
 }
 
-impl Source {
+impl InputSource {
     /// `-` is standard input, everything else a file.
     pub(crate) fn named(path: &Path) -> Self {
-        if path == Path::new("-") { Source::Stdin } else { Source::File(path.to_owned()) }
+        if path == Path::new("-") { InputSource::Stdin } else { InputSource::File(path.to_owned()) }
     }
 
     pub(crate) fn describe(&self) -> String {
         match self {
-            Source::Stdin => "standard input".to_owned(),
-            Source::File(path) => path.display().to_string(),
+            InputSource::Stdin => "standard input".to_owned(),
+            InputSource::File(path) => path.display().to_string(),
         }
     }
 
     fn open(&self) -> Result<Box<dyn Read>> {
         match self {
-            Source::Stdin => Ok(Box::new(io::stdin())),
-            Source::File(_) => Ok(Box::new(self.open_file()?)),
+            InputSource::Stdin => Ok(Box::new(io::stdin())),
+            InputSource::File(_) => Ok(Box::new(self.open_file()?)),
         }
     }
 
     /// Opens a file.
     pub(crate) fn open_file(&self) -> Result<File> {
         let path = match self {
-            Source::Stdin => Path::new("-"),
-            Source::File(path) => path,
+            InputSource::Stdin => Path::new("-"),
+            InputSource::File(path) => path,
         };
         File::open(path).map_err(|error| self.unreadable(&error))
     }
@@ -97,7 +97,7 @@ impl Source {
 /// A text given as words, or as `-` for standard input.
 pub(crate) fn words_or_stdin(words: &[String], limits: &Limits) -> Result<String> {
     match words {
-        [only] if only == "-" => Source::Stdin.text(limits),
+        [only] if only == "-" => InputSource::Stdin.text(limits),
         words => Ok(words.join(" ")),
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn words_or_stdin(words: &[String], limits: &Limits) -> Result<String
 /// A text given directly, or as `@FILE`, or as `@-` for standard input.
 pub(crate) fn text_or_file(argument: &str, limits: &Limits) -> Result<String> {
     match argument.strip_prefix('@') {
-        Some(path) => Source::named(Path::new(path)).text(limits),
+        Some(path) => InputSource::named(Path::new(path)).text(limits),
         None => Ok(argument.to_owned()),
     }
 }
@@ -132,7 +132,7 @@ fn located(place: &str, error: &JsonError) -> Failure {
 }
 
 /// What a file of messages holds.
-pub(crate) struct Given {
+pub(crate) struct InputMessages {
     /// The system prompt of a request.
     pub prompt: Option<String>,
     pub messages: Vec<Message>,
@@ -140,7 +140,7 @@ pub(crate) struct Given {
 
 /// Messages in any of the forms that people have lying about: an array, one object, an object
 /// with `messages` as requests are, or one object on each line.
-pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Given> {
+pub(crate) fn messages(source: &InputSource, limits: &Limits) -> Result<InputMessages> {
     let bytes = source.bytes(limits)?;
     let mut prompt = None;
     let values = match json::parse(&bytes, limits.json_depth) {
@@ -166,10 +166,10 @@ pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Given> {
         Err(JsonError { kind: JsonErrorKind::TrailingBytes, .. }) => lines(source, &bytes, limits)?,
         Err(error) => return Err(located(&source.describe(), &error)),
     };
-    Ok(Given { prompt, messages: tine_api::bodies::messages(values, limits)? })
+    Ok(InputMessages { prompt, messages: tine_api::bodies::messages(values, limits)? })
 }
 
-fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
+fn lines(source: &InputSource, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
     let name = source.describe();
     bytes
         .split(|byte| *byte == b'\n')
@@ -183,11 +183,11 @@ fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
 }
 
 /// One JSON value.
-pub(crate) fn json_file(source: &Source, limits: &Limits) -> Result<Json> {
+pub(crate) fn json_file(source: &InputSource, limits: &Limits) -> Result<Json> {
     json(source, &source.bytes(limits)?, limits)
 }
 
 /// The JSON value of bytes that were read already.
-pub(crate) fn json(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Json> {
+pub(crate) fn json(source: &InputSource, bytes: &[u8], limits: &Limits) -> Result<Json> {
     json::parse(bytes, limits.json_depth).map_err(|error| located(&source.describe(), &error))
 }

@@ -6,26 +6,26 @@ use tine_core::{ConversationId, TurnHash, TurnId};
 use tine_engine::{CommitQuery, CommitView, TurnView};
 
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Names by turn.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
     branches: HashMap<TurnId, Vec<String>>,
     bookmarks: HashMap<TurnId, Vec<String>>,
-    commits: HashMap<End, Vec<CommitView>>,
+    commits: HashMap<CommitEnd, Vec<CommitView>>,
 }
 
 /// Where a commit ends: with its own last turn or, if it has none, with the last one before it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum End {
+enum CommitEnd {
     Own(TurnHash),
     Before(TurnId),
 }
 
 impl Labels {
     /// Branches and bookmarks of a conversation.
-    pub(crate) fn of(session: &Session, conversation: &ConversationId) -> Result<Self> {
+    pub(crate) fn of(session: &CliSession, conversation: &ConversationId) -> Result<Self> {
         let mut labels = Labels::default();
         for branch in session.engine.branches(&session.call, conversation)? {
             if let Some(tip) = branch.tip {
@@ -44,15 +44,18 @@ impl Labels {
     }
 
     /// The same, and its commits.
-    pub(crate) fn with_commits(session: &Session, conversation: &ConversationId) -> Result<Self> {
+    pub(crate) fn with_commits(
+        session: &CliSession,
+        conversation: &ConversationId,
+    ) -> Result<Self> {
         let mut labels = Labels::of(session, conversation)?;
         let query = CommitQuery { conversation: Some(conversation.clone()), branch: None };
         let versions = session.engine.versioning();
         let ask = |page| versions.commits(&session.call, query.clone(), page);
         // The newest comes first there, and last here.
         for it in session.pages(None, ask)?.items.into_iter().rev() {
-            let own = it.commit.window.as_ref().map(|window| End::Own(window.end));
-            if let Some(end) = own.or_else(|| it.anchor.map(End::Before)) {
+            let own = it.commit.window.as_ref().map(|window| CommitEnd::Own(window.end));
+            if let Some(end) = own.or_else(|| it.anchor.map(CommitEnd::Before)) {
                 labels.commits.entry(end).or_default().push(it);
             }
         }
@@ -71,7 +74,7 @@ impl Labels {
 
     /// Commits that end with a turn.
     pub(crate) fn commits(&self, turn: &TurnView) -> impl Iterator<Item = &CommitView> {
-        let ends = [End::Own(turn.hash), End::Before(turn.id)];
+        let ends = [CommitEnd::Own(turn.hash), CommitEnd::Before(turn.id)];
         ends.into_iter().filter_map(|end| self.commits.get(&end)).flatten()
     }
 }

@@ -6,7 +6,7 @@ use tine_core::{EntityId, Kind, ObservationId, Reference, Role};
 use tine_engine::{End, EntityView};
 
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Stands before a conversation at the end of a relationship.
 const CONVERSATION: &str = "conversation:";
@@ -30,7 +30,7 @@ pub(crate) fn turn_key(it: &EntityView) -> Option<String> {
 }
 
 /// An entity by its id, or the message that a turn key names.
-pub(crate) fn entity(session: &Session, text: &str) -> Result<EntityId> {
+pub(crate) fn entity(session: &CliSession, text: &str) -> Result<EntityId> {
     if text.starts_with("ent_") || !text.contains(':') {
         return text.parse().map_err(|_| {
             Failure::invalid(format!(
@@ -55,7 +55,7 @@ pub(crate) fn entity(session: &Session, text: &str) -> Result<EntityId> {
 
 /// The messages that a key can mean: those whose whole key it is, and those of the turn that it
 /// names. Ids may hold colons, so every way of parting the key is tried.
-fn slots(session: &Session, key: &str) -> Result<Vec<EntityView>> {
+fn slots(session: &CliSession, key: &str) -> Result<Vec<EntityView>> {
     let knowledge = session.engine.knowledge();
     // The role can be said also where keys leave it out.
     let user = key.strip_suffix(":user");
@@ -93,7 +93,7 @@ fn turn_ids(rest: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A thing at the end of a relationship: an entity, a source, a conversation or a turn.
-pub(crate) fn end(session: &Session, text: &str) -> Result<End> {
+pub(crate) fn end(session: &CliSession, text: &str) -> Result<End> {
     if text.starts_with("ent_") {
         return Ok(End::Entity(id(text)?));
     }

@@ -14,9 +14,9 @@ use tine_engine::{
 };
 use tine_store::OpenMode;
 
-use crate::arguments::{Globals, only_here};
+use crate::arguments::{Globals, local_only_error};
 use crate::failure::{Failure, Result};
-use crate::store_location::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
 
 /// How many conversations an error lists.
@@ -35,54 +35,56 @@ pub(crate) fn limits() -> Limits {
 }
 
 /// Where the engine is that does the work.
-pub(crate) enum Place {
+pub(crate) enum SessionEngine {
     /// In this process, over a store on this machine.
-    Here(Engine),
+    Local(Engine),
     /// Behind a server.
-    There(Client),
+    Remote(Client),
 }
 
-impl Place {
+impl SessionEngine {
     /// The engine itself, for a command that works on the store and not over a server.
-    pub(crate) fn here(&self, command: &str, instead: &str) -> Result<&Engine> {
+    pub(crate) fn require_local(&self, command: &str, instead: &str) -> Result<&Engine> {
         match self {
-            Place::Here(engine) => Ok(engine),
-            Place::There(client) => Err(only_here(command, client.address(), instead)),
+            SessionEngine::Local(engine) => Ok(engine),
+            SessionEngine::Remote(client) => {
+                Err(local_only_error(command, client.address(), instead))
+            }
         }
     }
 
     /// Rings and commits.
     pub(crate) fn versioning(&self) -> &dyn Versions {
         match self {
-            Place::Here(engine) => engine,
-            Place::There(client) => client,
+            SessionEngine::Local(engine) => engine,
+            SessionEngine::Remote(client) => client,
         }
     }
 
     /// What was learned.
     pub(crate) fn knowledge(&self) -> &dyn Knowledge {
         match self {
-            Place::Here(engine) => engine,
-            Place::There(client) => client,
+            SessionEngine::Local(engine) => engine,
+            SessionEngine::Remote(client) => client,
         }
     }
 }
 
-impl Deref for Place {
+impl Deref for SessionEngine {
     type Target = dyn Operations;
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Place::Here(engine) => engine,
-            Place::There(client) => client,
+            SessionEngine::Local(engine) => engine,
+            SessionEngine::Remote(client) => client,
         }
     }
 }
 
 /// One command's view of one store.
-pub(crate) struct Session {
+pub(crate) struct CliSession {
     /// The rules over the store.
-    pub(crate) engine: Place,
+    pub(crate) engine: SessionEngine,
     /// Who asks, and in which project.
     pub(crate) call: Call,
     /// Where answers are written.
@@ -92,21 +94,21 @@ pub(crate) struct Session {
     limits: Limits,
 }
 
-impl Session {
+impl CliSession {
     /// Opens the store that the arguments name, or turns to the server that they name.
     pub(crate) fn open(globals: &Globals, mode: OpenMode) -> Result<Self> {
         if let Some(client) = client(globals)? {
-            return Session::over(Place::There(client), globals);
+            return CliSession::over(SessionEngine::Remote(client), globals);
         }
-        let store = StorePlace::of(globals)?.open(mode)?;
+        let store = StoreLocation::of(globals)?.open(mode)?;
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
         let engine = Engine::with(store, clock, entropy, limits())
             .with_interpreters(globals.settings.interpreters()?);
-        Session::over(Place::Here(engine), globals)
+        CliSession::over(SessionEngine::Local(engine), globals)
     }
 
     /// A session over an engine that is there already.
-    pub(crate) fn over(engine: Place, globals: &Globals) -> Result<Self> {
+    pub(crate) fn over(engine: SessionEngine, globals: &Globals) -> Result<Self> {
         let limits = limits();
         let project = match globals.project() {
             Some(set) => ProjectId::new(set.value, &limits)?,
@@ -118,7 +120,7 @@ impl Session {
         };
         let call = Call::by(globals.actor()).in_project(project);
         let (screen, branch) = (Screen::new(globals), globals.branch.clone());
-        Ok(Session { call, screen, conversation, branch, limits, engine })
+        Ok(CliSession { call, screen, conversation, branch, limits, engine })
     }
 
     /// The limits in force.

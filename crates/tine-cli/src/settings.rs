@@ -40,7 +40,7 @@ const TAKEN: [&str; 3] = [RULES, "agent", ECHO];
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     /// An argument.
     Argument(&'static str),
     /// A variable of the environment.
@@ -51,21 +51,21 @@ pub(crate) enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Argument(name) | Origin::Variable(name) => f.write_str(name),
-            Origin::File(path) => write!(f, "{}", path.display()),
-            Origin::Default => f.write_str("default"),
+            SettingOrigin::Argument(name) | SettingOrigin::Variable(name) => f.write_str(name),
+            SettingOrigin::File(path) => write!(f, "{}", path.display()),
+            SettingOrigin::Default => f.write_str("default"),
         }
     }
 }
 
 /// A setting and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Set<T> {
+pub(crate) struct Setting<T> {
     pub(crate) value: T,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// The first of an argument, a variable and a file that sets something. An empty variable sets
@@ -73,45 +73,45 @@ pub(crate) struct Set<T> {
 pub(crate) fn chosen(
     argument: (&'static str, Option<String>),
     variable: &'static str,
-    file: Option<&Set<String>>,
-) -> Option<Set<String>> {
+    file: Option<&Setting<String>>,
+) -> Option<Setting<String>> {
     if let (name, Some(value)) = argument {
-        return Some(Set { value, origin: Origin::Argument(name) });
+        return Some(Setting { value, origin: SettingOrigin::Argument(name) });
     }
     if let Ok(value) = env::var(variable)
         && !value.is_empty()
     {
-        return Some(Set { value, origin: Origin::Variable(variable) });
+        return Some(Setting { value, origin: SettingOrigin::Variable(variable) });
     }
     file.cloned()
 }
 
 /// Everything that files set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct CliSettings {
     /// The files that were read, the one that counts more first.
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) store: Option<Set<PathBuf>>,
-    pub(crate) server: Option<Set<String>>,
-    pub(crate) token_file: Option<Set<PathBuf>>,
-    pub(crate) project: Option<Set<String>>,
-    pub(crate) actor: Option<Set<String>>,
-    pub(crate) listen: Option<Set<String>>,
-    pub(crate) interpreter: Option<Set<String>>,
-    pub(crate) models: BTreeMap<String, Set<Provider>>,
+    pub(crate) store: Option<Setting<PathBuf>>,
+    pub(crate) server: Option<Setting<String>>,
+    pub(crate) token_file: Option<Setting<PathBuf>>,
+    pub(crate) project: Option<Setting<String>>,
+    pub(crate) actor: Option<Setting<String>>,
+    pub(crate) listen: Option<Setting<String>>,
+    pub(crate) interpreter: Option<Setting<String>>,
+    pub(crate) models: BTreeMap<String, Setting<Provider>>,
 }
 
 /// A file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SettingsFile {
     store: Option<PathBuf>,
     server: Option<String>,
     token_file: Option<PathBuf>,
     project: Option<String>,
     actor: Option<String>,
     listen: Option<String>,
-    interpret: Option<Interpret>,
+    interpret: Option<InterpretTable>,
     #[serde(default)]
     models: BTreeMap<String, tine_llm::Settings>,
 }
@@ -119,18 +119,18 @@ struct Written {
 /// The table `[interpret]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Interpret {
+struct InterpretTable {
     default: Option<String>,
 }
 
-impl Settings {
+impl CliSettings {
     /// Reads the user's file: the one that is named, or the one in the user's folder if there
     /// is one.
-    pub(crate) fn of_user(named: Option<&Path>) -> Result<Settings> {
-        let mut settings = Settings::default();
+    pub(crate) fn of_user(named: Option<&Path>) -> Result<CliSettings> {
+        let mut settings = CliSettings::default();
         let Some(file) = user_file(named)? else { return Ok(settings) };
         let there = settings.add(&file.value, false)?;
-        if !there && file.origin != Origin::Default {
+        if !there && file.origin != SettingOrigin::Default {
             let why = format!("there is no file of settings {}", file.value.display());
             return Err(Failure::refused(Kind::NotFound, why));
         }
@@ -153,7 +153,7 @@ impl Settings {
     /// Adds what a file sets and nothing has set yet; answers whether the file is there.
     fn add(&mut self, path: &Path, of_store: bool) -> Result<bool> {
         let Some(text) = read(path, of_store)? else { return Ok(false) };
-        let written: Written = toml::from_str(&text).map_err(|error| {
+        let written: SettingsFile = toml::from_str(&text).map_err(|error| {
             let place = error.span().map_or(0, |span| span.start);
             unusable(path, &text, place, error.message())
         })?;
@@ -178,8 +178,8 @@ impl Settings {
                 let key = format!("models.{name}");
                 return Err(wrong(&key, "has a name that is taken; give it another"));
             }
-            let origin = Origin::File(path.to_owned());
-            self.models.entry(name).or_insert(Set { value: provider, origin });
+            let origin = SettingOrigin::File(path.to_owned());
+            self.models.entry(name).or_insert(Setting { value: provider, origin });
         }
         let texts = [
             ("server", &mut self.server, written.server),
@@ -293,27 +293,30 @@ impl Interpreter for Unusable {
     }
 }
 
-fn fill<T>(place: &mut Option<Set<T>>, path: &Path, value: Option<T>) {
+fn fill<T>(place: &mut Option<Setting<T>>, path: &Path, value: Option<T>) {
     if let (None, Some(value)) = (&place, value) {
-        *place = Some(Set { value, origin: Origin::File(path.to_owned()) });
+        *place = Some(Setting { value, origin: SettingOrigin::File(path.to_owned()) });
     }
 }
 
 /// The user's file, whether it is there or not, and who says so.
-pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Set<PathBuf>>> {
+pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Setting<PathBuf>>> {
     if let Some(path) = named {
         if path.as_os_str().is_empty() {
             return Err(Failure::invalid("--config is empty; give a file"));
         }
-        return Ok(Some(Set { value: path.to_owned(), origin: Origin::Argument("--config") }));
+        return Ok(Some(Setting {
+            value: path.to_owned(),
+            origin: SettingOrigin::Argument("--config"),
+        }));
     }
     if let Some(path) = env::var_os("TINE_CONFIG").filter(|path| !path.is_empty()) {
-        let origin = Origin::Variable("TINE_CONFIG");
-        return Ok(Some(Set { value: path.into(), origin }));
+        let origin = SettingOrigin::Variable("TINE_CONFIG");
+        return Ok(Some(Setting { value: path.into(), origin }));
     }
     let folder = user_dirs::config_folder();
-    let origin = Origin::Default;
-    Ok(folder.map(|folder| Set { value: folder.join(FILE), origin }))
+    let origin = SettingOrigin::Default;
+    Ok(folder.map(|folder| Setting { value: folder.join(FILE), origin }))
 }
 
 /// The text of a file, if it is there. Of a store's folder that cannot be looked into the store

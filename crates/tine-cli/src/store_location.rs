@@ -16,26 +16,26 @@ use crate::user_dirs;
 
 /// Where a store is.
 #[derive(Clone, Debug)]
-pub(crate) enum StorePlace {
+pub(crate) enum StoreLocation {
     /// A folder of this machine.
     Folder(PathBuf),
     /// A database.
     Database(PostgresAddress),
 }
 
-impl StorePlace {
+impl StoreLocation {
     /// The store that the arguments name, else the user's own.
     pub(crate) fn of(globals: &Globals) -> Result<Self> {
         match globals.named_store() {
-            Some(named) => StorePlace::named(&named),
-            None => Ok(StorePlace::Folder(user_dirs::user_store()?)),
+            Some(named) => StoreLocation::named(&named),
+            None => Ok(StoreLocation::Folder(user_dirs::user_store()?)),
         }
     }
 
     /// The store that a path or an address names.
     pub(crate) fn named(name: &Path) -> Result<Self> {
         if let Some(text) = name.to_str().filter(|text| PostgresAddress::is_postgres_url(text)) {
-            return Ok(StorePlace::Database(PostgresAddress::parse(text)?));
+            return Ok(StoreLocation::Database(PostgresAddress::parse(text)?));
         }
         if name.as_os_str().is_empty() {
             return Err(Failure::invalid("the store's path is empty; give a folder"));
@@ -48,16 +48,18 @@ impl StorePlace {
             );
             return Err(Failure::invalid(why));
         }
-        Ok(StorePlace::Folder(name.to_owned()))
+        Ok(StoreLocation::Folder(name.to_owned()))
     }
 
     /// Whether both are the same store, as far as their names tell.
-    pub(crate) fn is(&self, other: &StorePlace) -> bool {
+    pub(crate) fn is(&self, other: &StoreLocation) -> bool {
         match (self, other) {
-            (StorePlace::Folder(a), StorePlace::Folder(b)) => {
+            (StoreLocation::Folder(a), StoreLocation::Folder(b)) => {
                 a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
             }
-            (StorePlace::Database(a), StorePlace::Database(b)) => a.to_string() == b.to_string(),
+            (StoreLocation::Database(a), StoreLocation::Database(b)) => {
+                a.to_string() == b.to_string()
+            }
             _ => false,
         }
     }
@@ -65,11 +67,11 @@ impl StorePlace {
     /// Opens it.
     pub(crate) fn open(&self, mode: OpenMode) -> Result<Arc<dyn Store>> {
         Ok(match self {
-            StorePlace::Folder(folder) => {
+            StoreLocation::Folder(folder) => {
                 let options = OpenOptions { mode, vfs: None };
                 Arc::new(SqliteStore::open_with(folder, options)?)
             }
-            StorePlace::Database(address) => Arc::new(PostgresStore::open(address, mode)?),
+            StoreLocation::Database(address) => Arc::new(PostgresStore::open(address, mode)?),
         })
     }
 
@@ -82,8 +84,8 @@ impl StorePlace {
     /// the settings of the user who runs the server.
     pub(crate) fn beside(&self, name: &str) -> Result<PathBuf> {
         let folder = match self {
-            StorePlace::Folder(folder) => folder.clone(),
-            StorePlace::Database(_) => user_dirs::config_folder().ok_or_else(|| {
+            StoreLocation::Folder(folder) => folder.clone(),
+            StoreLocation::Database(_) => user_dirs::config_folder().ok_or_else(|| {
                 let why = format!(
                     "no home folder is known; say where {name} is with \
                                    XDG_CONFIG_HOME"
@@ -97,8 +99,8 @@ impl StorePlace {
     /// Its folder, for what is done to files.
     pub(crate) fn folder(self) -> Result<PathBuf> {
         match self {
-            StorePlace::Folder(folder) => Ok(folder),
-            StorePlace::Database(_) => Err(Failure::refused(
+            StoreLocation::Folder(folder) => Ok(folder),
+            StoreLocation::Database(_) => Err(Failure::refused(
                 Kind::Unsupported,
                 "this is done to the files of a store in a folder; give a path, not the address \
                  of a database",
@@ -108,11 +110,11 @@ impl StorePlace {
 }
 
 /// Without any password.
-impl fmt::Display for StorePlace {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StorePlace::Folder(folder) => folder.display().fmt(f),
-            StorePlace::Database(address) => address.fmt(f),
+            StoreLocation::Folder(folder) => folder.display().fmt(f),
+            StoreLocation::Database(address) => address.fmt(f),
         }
     }
 }

@@ -14,8 +14,8 @@ use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
-use crate::input::{self, Given, Source};
-use crate::session::{self, Session};
+use crate::input::{self, InputMessages, InputSource};
+use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
 use crate::transcript;
@@ -66,7 +66,7 @@ pub(crate) struct AppendArgs {
     expected_tip: Option<Reference>,
     /// What to do then: refuse, or fork there
     #[arg(long, value_name = "WHAT", default_value = "refuse", requires = "expected_tip")]
-    on_conflict: Conflict,
+    on_conflict: ConflictChoice,
     /// Make new turns also where equal ones are
     #[arg(long)]
     no_reuse: bool,
@@ -101,7 +101,7 @@ impl AppendArgs {
             parent: None,
             branch: None,
             expected_tip: None,
-            on_conflict: Conflict::Refuse,
+            on_conflict: ConflictChoice::Refuse,
             no_reuse: false,
             partial: false,
             key: None,
@@ -114,7 +114,7 @@ impl AppendArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Conflict {
+enum ConflictChoice {
     Refuse,
     Fork,
 }
@@ -127,10 +127,10 @@ pub(crate) fn role_parser() -> impl TypedValueParser<Value = Role> {
 pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     // Everything is read before a store or a conversation is made for it: a bad message leaves
     // nothing behind.
-    let Given { prompt, mut messages } = given(&args, &session::limits())?;
+    let InputMessages { prompt, mut messages } = given(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
-    let session = &Session::open(globals, mode)?;
+    let session = &CliSession::open(globals, mode)?;
     let request = Append {
         messages,
         conversation: conversation(session, args.create, prompt)?,
@@ -138,8 +138,8 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
         branch: args.branch.or_else(|| session.other_branch()),
         expected_tip: args.expected_tip,
         on_conflict: match args.on_conflict {
-            Conflict::Refuse => OnConflict::Refuse,
-            Conflict::Fork => OnConflict::Fork,
+            ConflictChoice::Refuse => OnConflict::Refuse,
+            ConflictChoice::Fork => OnConflict::Fork,
         },
         reuse: !args.no_reuse,
     };
@@ -151,9 +151,9 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     report(session, &done)
 }
 
-fn given(args: &AppendArgs, limits: &Limits) -> Result<Given> {
+fn given(args: &AppendArgs, limits: &Limits) -> Result<InputMessages> {
     if let Some(file) = &args.messages {
-        return input::messages(&Source::named(file), limits);
+        return input::messages(&InputSource::named(file), limits);
     }
     let text = match args.literally {
         true => args.text.join(" "),
@@ -168,11 +168,15 @@ fn given(args: &AppendArgs, limits: &Limits) -> Result<Given> {
         metadata: tine_core::Metadata::default(),
     };
     message.check(limits).map_err(|source| Error::Message { index: 0, source })?;
-    Ok(Given { prompt: None, messages: vec![message] })
+    Ok(InputMessages { prompt: None, messages: vec![message] })
 }
 
 /// The conversation to append to, which has the system prompt that comes with the messages.
-fn conversation(session: &Session, create: bool, prompt: Option<String>) -> Result<ConversationId> {
+fn conversation(
+    session: &CliSession,
+    create: bool,
+    prompt: Option<String>,
+) -> Result<ConversationId> {
     if !create {
         let id = session.conversation()?;
         if prompt.is_some() {
@@ -212,7 +216,7 @@ fn check_prompt(conversation: &ConversationView, prompt: Option<String>) -> Resu
     Ok(())
 }
 
-fn report(session: &Session, done: &Appended) -> Result<()> {
+fn report(session: &CliSession, done: &Appended) -> Result<()> {
     let paint = session.screen.paint;
     let label = paint.branch(&format!("[{}]", done.branch.name));
     session.screen.text(Paging::Direct, |out| {

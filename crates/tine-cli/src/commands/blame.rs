@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::input;
 use crate::knowledge_view::{room, row, rows, value};
 use crate::record_args;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, short_time};
 use crate::transcript::one_line;
@@ -46,7 +46,7 @@ pub(crate) struct BlameArgs {
     at: Option<Reference>,
 }
 
-pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
+pub(crate) fn blame(session: &CliSession, args: BlameArgs) -> Result<()> {
     let of = match (args.entity, args.field, args.text) {
         (Some(entity), Some(field), _) => {
             BlameOf::Field { entity: record_args::entity(session, &entity)?, field }
@@ -70,7 +70,7 @@ pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
     })
 }
 
-fn write_blamed(out: &mut dyn Write, session: &Session, it: &Blamed) -> Result<()> {
+fn write_blamed(out: &mut dyn Write, session: &CliSession, it: &Blamed) -> Result<()> {
     let paint = session.screen.paint;
     let mut facts = Vec::new();
     if let Some(said) = &it.value {
@@ -99,7 +99,7 @@ fn write_blamed(out: &mut dyn Write, session: &Session, it: &Blamed) -> Result<(
 }
 
 /// The end of the path that is meant.
-fn end(session: &Session, at: Option<Reference>) -> Result<TurnRef> {
+fn end(session: &CliSession, at: Option<Reference>) -> Result<TurnRef> {
     match at {
         Some(at) => session.turn(&at),
         None => Ok(TurnRef::within(session.conversation()?, session.tip()?)),
@@ -153,7 +153,7 @@ enum BisectRun {
     },
 }
 
-pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
+pub(crate) fn bisect(session: &CliSession, args: BisectArgs) -> Result<()> {
     let at = end(session, args.at)?;
     let entity = |text: &str| -> Result<EntityId> { record_args::entity(session, text) };
     let predicate = match (args.run, args.contains, args.entity, args.field) {
@@ -174,7 +174,7 @@ pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
     report(session, &found, "holds first at")
 }
 
-fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
+fn report(session: &CliSession, found: &Bisected, what: &str) -> Result<()> {
     if session.answered_json(|| found.clone())? {
         return Ok(());
     }
@@ -186,7 +186,7 @@ fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
 }
 
 /// Lets a command tell where the first bad turn is.
-fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
+fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
     let TurnRef { conversation, turn } = at;
     let query = PathQuery {
         conversation,

@@ -8,7 +8,7 @@ use super::keys;
 use crate::arguments::reference;
 use crate::commit_view::{commit_line, window, write_conflicts};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
 
@@ -46,7 +46,7 @@ pub(crate) struct CommitArgs {
     key: Option<String>,
 }
 
-pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
+pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
     // A key that cannot be used is no reason to have made a commit.
     let key = args.sign.as_deref().map(keys::private).transpose()?;
     let window = args.start.zip(args.end).map(|(start, end)| WindowRef { start, end });
@@ -75,7 +75,7 @@ pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
 }
 
 /// Says what was committed.
-pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
+pub(super) fn report(session: &CliSession, made: &CommitView) -> Result<()> {
     let screen = &session.screen;
     screen.text(Paging::Direct, |out| {
         let label = screen.paint.branch(&format!("[{}]", visible(made.commit.branch.as_str())));
@@ -112,7 +112,7 @@ pub(crate) struct CommitsArgs {
     number: Option<usize>,
 }
 
-pub(crate) fn commits(session: &Session, args: CommitsArgs) -> Result<()> {
+pub(crate) fn commits(session: &CliSession, args: CommitsArgs) -> Result<()> {
     let found = listed(session, args.branch, args.number)?;
     if answered(session, &found)? {
         return Ok(());
@@ -127,7 +127,7 @@ pub(crate) fn commits(session: &Session, args: CommitsArgs) -> Result<()> {
 
 /// Commits of the conversation, the newest first.
 pub(super) fn listed(
-    session: &Session,
+    session: &CliSession,
     branch: Option<String>,
     number: Option<usize>,
 ) -> Result<Listing<CommitView>> {
@@ -137,6 +137,6 @@ pub(super) fn listed(
 }
 
 /// Answers with commits as one document, if that was asked for.
-pub(super) fn answered(session: &Session, found: &Listing<CommitView>) -> Result<bool> {
+pub(super) fn answered(session: &CliSession, found: &Listing<CommitView>) -> Result<bool> {
     session.answered_json(|| found.clone())
 }

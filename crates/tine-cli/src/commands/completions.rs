@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::{Globals, only_here};
+use crate::arguments::{Globals, local_only_error};
 use crate::failure::Result;
 use crate::terminal::{Paging, Screen};
 
@@ -23,7 +23,7 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<()> {
     if let Some(url) = globals.server_argument().map(|set| set.value).filter(|url| !url.is_empty())
     {
-        return Err(only_here("tine completions", &url, "leave --server away"));
+        return Err(local_only_error("tine completions", &url, "leave --server away"));
     }
     // The generator panics when its output is closed, so it gets one that never is.
     let mut script = Vec::new();

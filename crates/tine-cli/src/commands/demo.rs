@@ -18,11 +18,11 @@ use tine_server::demo::{CONVERSATION, StoryClock};
 use tine_sqlite::DATABASE_FILE;
 use tine_store::{MemoryStore, OpenMode, Store};
 
-use crate::arguments::{Globals, only_here};
+use crate::arguments::{Globals, local_only_error};
 use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::failure::{Failure, Result};
-use crate::session::{self, Place, Session};
-use crate::store_location::StorePlace;
+use crate::session::{self, CliSession, SessionEngine};
+use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::user_dirs;
 
@@ -49,22 +49,22 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
         return over_server(globals, args, client);
     }
     let place = match globals.named_store() {
-        Some(named) => StorePlace::named(&named)?,
-        None => StorePlace::Folder(user_dirs::demo_store()?),
+        Some(named) => StoreLocation::named(&named)?,
+        None => StoreLocation::Folder(user_dirs::demo_store()?),
     };
     let store = match &place {
-        StorePlace::Folder(folder) => make_folder(folder, &place, args.fresh)?,
-        StorePlace::Database(_) if args.fresh => {
+        StoreLocation::Folder(folder) => make_folder(folder, &place, args.fresh)?,
+        StoreLocation::Database(_) if args.fresh => {
             let why = "nothing is deleted in a database; `tine purge --whole -c tokyo-trip` erases \
                        the example";
             return Err(Failure::refused(Kind::Unsupported, why));
         }
-        StorePlace::Database(_) => place.open(OpenMode::Create)?,
+        StoreLocation::Database(_) => place.open(OpenMode::Create)?,
     };
     let clock = Arc::new(StoryClock::default());
     let told = Arc::clone(&clock);
     let engine = Engine::with(store, clock, Arc::new(SystemEntropy), session::limits());
-    let session = Session::over(Place::Here(engine.clone()), globals)?;
+    let session = CliSession::over(SessionEngine::Local(engine.clone()), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
     if !is_there(&session, &id)? {
         tine_server::demo::tell(&engine, &session.call, &told, &id)?;
@@ -74,7 +74,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
 }
 
 /// Opens a store in a folder, made anew if that is asked for, and marked if it is new.
-fn make_folder(folder: &Path, place: &StorePlace, anew: bool) -> Result<Arc<dyn Store>> {
+fn make_folder(folder: &Path, place: &StoreLocation, anew: bool) -> Result<Arc<dyn Store>> {
     if anew {
         remove(folder)?;
     }
@@ -89,12 +89,12 @@ fn make_folder(folder: &Path, place: &StorePlace, anew: bool) -> Result<Arc<dyn 
 fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()> {
     if args.fresh {
         let instead = "`tine purge --whole -c tokyo-trip` erases the example";
-        return Err(only_here("tine demo --fresh", client.address(), instead));
+        return Err(local_only_error("tine demo --fresh", client.address(), instead));
     }
     let place = format!("TINE_SERVER={}", client.address());
-    let session = Session::over(Place::There(client), globals)?;
+    let session = CliSession::over(SessionEngine::Remote(client), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
-    if let (Place::There(client), false) = (&session.engine, is_there(&session, &id)?) {
+    if let (SessionEngine::Remote(client), false) = (&session.engine, is_there(&session, &id)?) {
         let clock = Arc::new(StoryClock::default());
         let told = Arc::clone(&clock);
         let (store, entropy) = (Arc::new(MemoryStore::new()), Arc::new(SystemEntropy));
@@ -107,7 +107,7 @@ fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()>
     show(&session, &id, &place)
 }
 
-fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
+fn is_there(session: &CliSession, id: &ConversationId) -> Result<bool> {
     match session.engine.conversation(&session.call, id) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == Kind::NotFound => Ok(false),
@@ -115,7 +115,7 @@ fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
     }
 }
 
-fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
+fn show(session: &CliSession, id: &ConversationId, place: &str) -> Result<()> {
     let topology = whole_topology(session, id, None, false)?;
     if session.answered_json(|| topology.clone())? {
         return Ok(());

@@ -8,7 +8,7 @@ use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
 
 use crate::commit_view::{write_changes, write_words};
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{count, visible, wrap};
 use crate::terminal::{Paging, Paint, Screen};
 
@@ -43,7 +43,7 @@ pub(crate) struct DiffArgs {
     no_words: bool,
 }
 
-pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
+pub(crate) fn diff(session: &CliSession, args: &DiffArgs) -> Result<()> {
     let found = compared(session, args)?;
     if session.answered_json(|| found.clone())? {
         return Ok(());
@@ -67,7 +67,7 @@ pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
 }
 
 /// The comparison that the arguments ask for.
-fn compared(session: &Session, args: &DiffArgs) -> Result<Diff> {
+fn compared(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let ask = |from: &str, to: &str| -> Result<Diff> {
         let query = DiffQuery {
             conversation: session.scope()?,
@@ -101,7 +101,7 @@ fn compared(session: &Session, args: &DiffArgs) -> Result<Diff> {
 }
 
 /// A side that is left out is the branch at hand.
-fn or_tip<'s>(session: &'s Session, side: &'s str) -> &'s str {
+fn or_tip<'s>(session: &'s CliSession, side: &'s str) -> &'s str {
     if side.is_empty() { session.branch() } else { side }
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use tine_api::{Drift, Listing};
 
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::cut;
 use crate::terminal::{Paging, short_time};
 
@@ -24,7 +24,7 @@ pub(crate) struct DriftArgs {
     branch: Option<String>,
 }
 
-pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
+pub(crate) fn drift(session: &CliSession, args: &DriftArgs) -> Result<()> {
     let branch = args.branch.as_deref().unwrap_or(session.branch());
     let conversation = session.conversation()?;
     let series = session.engine.versioning().drift(&session.call, &conversation, branch)?;

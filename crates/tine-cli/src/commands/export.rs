@@ -12,11 +12,11 @@ use tine_formats::bundle::write_bundles;
 use tine_formats::export::{self, Form};
 use tine_formats::page;
 
-use crate::arguments::{only_here, reference};
+use crate::arguments::{local_only_error, reference};
 
 use crate::commands::conversations;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session};
+use crate::session::{CliSession, SessionEngine};
 use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct ExportArgs {
     everything: bool,
     /// The form to write
     #[arg(long, value_enum, default_value_t)]
-    format: ExportForm,
+    format: ExportFormat,
     /// Only the path to this turn or branch
     #[arg(long, value_name = "REF", value_parser = reference)]
     to: Option<Reference>,
@@ -57,7 +57,7 @@ pub(crate) struct ExportArgs {
 
 /// The forms of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum ExportForm {
+enum ExportFormat {
     /// Tine's own: everything, verifiable
     #[default]
     Bundle,
@@ -73,15 +73,15 @@ enum ExportForm {
     Chatgpt,
 }
 
-impl ExportForm {
+impl ExportFormat {
     /// The form of another program.
     fn other(self) -> Option<Form> {
         match self {
-            ExportForm::Bundle | ExportForm::Html => None,
-            ExportForm::Markdown => Some(Form::Markdown),
-            ExportForm::Openai => Some(Form::OpenAi),
-            ExportForm::Anthropic => Some(Form::Anthropic),
-            ExportForm::Chatgpt => Some(Form::ChatGpt),
+            ExportFormat::Bundle | ExportFormat::Html => None,
+            ExportFormat::Markdown => Some(Form::Markdown),
+            ExportFormat::Openai => Some(Form::OpenAi),
+            ExportFormat::Anthropic => Some(Form::Anthropic),
+            ExportFormat::Chatgpt => Some(Form::ChatGpt),
         }
     }
 }
@@ -89,7 +89,7 @@ impl ExportForm {
 /// Conversations, and the project that they are in.
 type Chosen = Vec<(Call, Vec<ConversationId>)>;
 
-pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
+pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
     if args.to.is_some() && args.format.other().is_none() {
         return Err(Failure::invalid(
             "bundles and pages hold whole conversations; give --format for the path to a turn",
@@ -102,14 +102,14 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
         Some(path) => {
             to_file(session, args, &chosen, path)?;
             #[derive(Serialize)]
-            struct Document {
+            struct ExportDocument {
                 file: PathBuf,
                 conversations: usize,
             }
             // The log of a project is none.
             let ids = chosen.iter().flat_map(|(_, ids)| ids);
             let conversations = ids.filter(|id| !id.as_str().starts_with('~')).count();
-            if session.answered_json(|| Document { file: path.to_owned(), conversations })? {
+            if session.answered_json(|| ExportDocument { file: path.to_owned(), conversations })? {
                 return Ok(());
             }
             let written = count(conversations as u64, "conversation");
@@ -118,7 +118,7 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
     }
 }
 
-fn chosen(session: &Session, args: &ExportArgs) -> Result<Chosen> {
+fn chosen(session: &CliSession, args: &ExportArgs) -> Result<Chosen> {
     if args.everything {
         let mut chosen = Vec::new();
         for project in session.engine.projects()? {
@@ -147,9 +147,9 @@ fn chosen(session: &Session, args: &ExportArgs) -> Result<Chosen> {
 }
 
 /// Every conversation of a project, and for a bundle also the project's own log.
-fn everything(session: &Session, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
+fn everything(session: &CliSession, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
     match &session.engine {
-        Place::Here(engine) if args.format.other().is_none() => Ok(engine.exported(call)?),
+        SessionEngine::Local(engine) if args.format.other().is_none() => Ok(engine.exported(call)?),
         _ => {
             let all = conversations::all_of(session, call, true)?;
             Ok(all.into_iter().map(|conversation| conversation.id).collect())
@@ -158,7 +158,12 @@ fn everything(session: &Session, call: &Call, args: &ExportArgs) -> Result<Vec<C
 }
 
 /// Writes the export, made here or by the server.
-fn write(session: &Session, args: &ExportArgs, chosen: &Chosen, out: &mut dyn Write) -> Result<()> {
+fn write(
+    session: &CliSession,
+    args: &ExportArgs,
+    chosen: &Chosen,
+    out: &mut dyn Write,
+) -> Result<()> {
     let (engine, to) = (&*session.engine, args.to.as_ref());
     match args.format.other() {
         Some(form) => {
@@ -167,7 +172,7 @@ fn write(session: &Session, args: &ExportArgs, chosen: &Chosen, out: &mut dyn Wr
             }
             Ok(())
         }
-        None if args.format == ExportForm::Html => {
+        None if args.format == ExportFormat::Html => {
             page::wrap(out, |out| bundle(session, args, chosen, out))
         }
         None => bundle(session, args, chosen, out),
@@ -175,19 +180,21 @@ fn write(session: &Session, args: &ExportArgs, chosen: &Chosen, out: &mut dyn Wr
 }
 
 fn bundle(
-    session: &Session,
+    session: &CliSession,
     args: &ExportArgs,
     chosen: &Chosen,
     out: &mut dyn Write,
 ) -> Result<()> {
     match (&session.engine, chosen.as_slice()) {
-        (Place::Here(engine), chosen) => Ok(write_bundles(engine, chosen, out).map(|_| ())?),
-        (Place::There(client), [(call, ids)]) => {
+        (SessionEngine::Local(engine), chosen) => {
+            Ok(write_bundles(engine, chosen, out).map(|_| ())?)
+        }
+        (SessionEngine::Remote(client), [(call, ids)]) => {
             // All of a project need not be named one by one.
             let named = if args.all { &[][..] } else { ids };
             Ok(client.export(call, named)?.write(out)??)
         }
-        (Place::There(client), _) => Err(only_here(
+        (SessionEngine::Remote(client), _) => Err(local_only_error(
             "export --everything",
             client.address(),
             "export project by project, with --project and --all",
@@ -195,8 +202,8 @@ fn bundle(
     }
 }
 
-fn to_stdout(session: &Session, args: &ExportArgs, chosen: &Chosen) -> Result<()> {
-    let mut out = Watched { inner: BufWriter::new(io::stdout().lock()), closed: false };
+fn to_stdout(session: &CliSession, args: &ExportArgs, chosen: &Chosen) -> Result<()> {
+    let mut out = PipeWatcher { inner: BufWriter::new(io::stdout().lock()), closed: false };
     let written = write(session, args, chosen, &mut out);
     let flushed = out.flush();
     if out.closed {
@@ -207,12 +214,12 @@ fn to_stdout(session: &Session, args: &ExportArgs, chosen: &Chosen) -> Result<()
 }
 
 /// Remembers that the reader has gone, however the error is wrapped on its way back.
-struct Watched<W> {
+struct PipeWatcher<W> {
     inner: W,
     closed: bool,
 }
 
-impl<W: Write> Watched<W> {
+impl<W: Write> PipeWatcher<W> {
     fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             self.closed |= error.kind() == io::ErrorKind::BrokenPipe;
@@ -221,7 +228,7 @@ impl<W: Write> Watched<W> {
     }
 }
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for PipeWatcher<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let result = self.inner.write(bytes);
         self.note(result)
@@ -236,7 +243,7 @@ impl<W: Write> Write for Watched<W> {
 /// Writes beside the file and renames at the end: a failed export leaves an older one as it was,
 /// and a new one may be read by whoever might read that. A link stays one, and what is no file
 /// (a pipe, a device) is written to.
-fn to_file(session: &Session, args: &ExportArgs, chosen: &Chosen, path: &Path) -> Result<()> {
+fn to_file(session: &CliSession, args: &ExportArgs, chosen: &Chosen, path: &Path) -> Result<()> {
     let unwritable = |error: io::Error| {
         Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
     };

@@ -19,7 +19,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session};
+use crate::session::{CliSession, SessionEngine};
 use crate::terminal::Paging;
 use crate::terminal::text::count;
 
@@ -94,14 +94,14 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let mut seen = Seen::default();
     // Looked at before a store is made for it: a mistyped name leaves nothing behind.
     let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(refused)?;
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let engine = match &session.engine {
-        Place::Here(engine) => engine,
-        Place::There(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
+        SessionEngine::Local(engine) => engine,
+        SessionEngine::Remote(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
             to_server(globals, &session, &plan)?;
             return nothing_missing(&plan);
         }
-        Place::There(_) => session.engine.here(
+        SessionEngine::Remote(_) => session.engine.require_local(
             "import",
             "import into a store on this machine, then `tine sync` sends it to the server",
         )?,
@@ -199,7 +199,7 @@ fn bar(bytes: u64, shown: bool) -> ProgressBar {
 
 /// Reads what has grown, again and again, until Ctrl-C.
 fn follow(
-    session: &Session,
+    session: &CliSession,
     landing: &mut Landing<'_>,
     paths: &[PathBuf],
     args: &ImportArgs,
@@ -242,7 +242,7 @@ fn now_ms() -> u64 {
 }
 
 #[derive(Serialize)]
-struct Report<'r> {
+struct ImportReport<'r> {
     files: u64,
     unchanged_files: u64,
     unknown_files: u64,
@@ -267,13 +267,13 @@ struct NoteView<'r> {
     what: &'r str,
 }
 
-fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> {
+fn report(session: &CliSession, landing: &Landing<'_>, unknown: u64) -> Result<()> {
     let Summary { ref redacted, .. } = landing.summary;
     let done = &landing.summary;
     fn view(note: &Note) -> NoteView<'_> {
         NoteView { file: &note.file, line: note.line, what: &note.what }
     }
-    let answered = session.answered_json(|| Report {
+    let answered = session.answered_json(|| ImportReport {
         files: done.files,
         unchanged_files: done.unchanged_files,
         unknown_files: unknown,
@@ -337,15 +337,15 @@ fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> 
 /// Shows what there is, format by format and folder by folder.
 fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     #[derive(Serialize)]
-    struct Found {
+    struct DiscoveredFolder {
         path: PathBuf,
         format: &'static str,
         files: u64,
         bytes: u64,
     }
     #[derive(Serialize)]
-    struct Document {
-        found: Vec<Found>,
+    struct DiscoverDocument {
+        found: Vec<DiscoveredFolder>,
     }
     let mut found = Vec::new();
     for place in places() {
@@ -355,7 +355,7 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
             let (files, bytes) = formats.entry(job.format).or_default();
             (*files, *bytes) = (*files + 1, *bytes + job.bytes);
         }
-        found.extend(formats.into_iter().map(|(format, (files, bytes))| Found {
+        found.extend(formats.into_iter().map(|(format, (files, bytes))| DiscoveredFolder {
             path: place.clone(),
             format: format.title(),
             files,
@@ -364,7 +364,7 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     }
     let screen = crate::terminal::Screen::new(globals);
     if screen.json {
-        return screen.document(&Document { found });
+        return screen.document(&DiscoverDocument { found });
     }
     screen.text(Paging::Direct, |out| {
         if found.is_empty() {
@@ -386,17 +386,17 @@ fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
             "`-` is one bundle on standard input; name nothing beside it",
         ));
     }
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let project = globals.project().is_some().then_some(&session.call.project);
     let done = match &session.engine {
-        Place::Here(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,
-        Place::There(client) => client.import(project, &mut io::stdin().lock())?,
+        SessionEngine::Local(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,
+        SessionEngine::Remote(client) => client.import(project, &mut io::stdin().lock())?,
     };
     imported(&session, &done)
 }
 
 /// One bundle: what is wrong with it is why the command fails.
-fn one_bundle(globals: &Globals, session: &Session, engine: &Engine, job: &Job) -> Result<()> {
+fn one_bundle(globals: &Globals, session: &CliSession, engine: &Engine, job: &Job) -> Result<()> {
     let project = globals.project().is_some().then_some(&session.call.project);
     let bytes = tine_import::land::read_bundle_file(engine, project, &job.path);
     let done = bytes.map_err(|error| match error {
@@ -406,8 +406,8 @@ fn one_bundle(globals: &Globals, session: &Session, engine: &Engine, job: &Job) 
     imported(session, &done)
 }
 
-fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
-    let Place::There(client) = &session.engine else { return Ok(()) };
+fn to_server(globals: &Globals, session: &CliSession, plan: &Plan) -> Result<()> {
+    let SessionEngine::Remote(client) = &session.engine else { return Ok(()) };
     let project = globals.project().is_some().then_some(&session.call.project);
     let mut total = Imported::default();
     for job in &plan.jobs {
@@ -422,7 +422,7 @@ fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
     imported(session, &total)
 }
 
-fn imported(session: &Session, done: &Imported) -> Result<()> {
+fn imported(session: &CliSession, done: &Imported) -> Result<()> {
     if session.answered_json(|| *done)? {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::knowledge_view::{fields_line, observation_line, room, row, rows, run_line};
 use crate::record_args;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{count, visible};
 use crate::terminal::{Paging, precise_time};
 
@@ -97,7 +97,7 @@ const READING: [&str; 7] = ["sources", "interpreter", "mime", "since", "until", 
 /// The same without the waiting.
 const CHOOSING: [&str; 6] = ["sources", "interpreter", "mime", "since", "until", "failed"];
 
-pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
+pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
     if args.status {
         return status(session);
     }
@@ -128,7 +128,7 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
     again(session, args)
 }
 
-fn again(session: &Session, args: InterpretArgs) -> Result<()> {
+fn again(session: &CliSession, args: InterpretArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let sources: Vec<SourceId> =
         args.sources.iter().map(|id| record_args::id(id)).collect::<Result<_>>()?;
@@ -150,7 +150,7 @@ fn all(runs: &[InterpretationView]) -> Listing<InterpretationView> {
 }
 
 /// Runs, one on each line.
-fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
+fn list(session: &CliSession, runs: &[InterpretationView]) -> Result<()> {
     if session.answered_json(|| all(runs))? {
         return Ok(());
     }
@@ -162,7 +162,7 @@ fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
     })
 }
 
-fn of(session: &Session, source: SourceId) -> Result<()> {
+fn of(session: &CliSession, source: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RunQuery { source: Some(source), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
@@ -172,19 +172,19 @@ fn of(session: &Session, source: SourceId) -> Result<()> {
 
 /// What a server answers about the queue, and besides which runs these are.
 #[derive(Serialize)]
-struct Status {
+struct QueueDocument {
     #[serde(flatten)]
     queue: QueueStatus,
     runs: Vec<InterpretationView>,
 }
 
-fn status(session: &Session) -> Result<()> {
+fn status(session: &CliSession) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let found = knowledge.interpretation_queue(&session.call)?;
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let open = session.pages(None, ask)?.items;
-    let told = || Status { queue: found.clone(), runs: all(&open).items };
+    let told = || QueueDocument { queue: found.clone(), runs: all(&open).items };
     if session.answered_json(told)? {
         return Ok(());
     }
@@ -207,9 +207,9 @@ fn status(session: &Session) -> Result<()> {
 }
 
 /// Does what waits, in every project, and tells of each run as it ends.
-fn run(session: &Session) -> Result<()> {
+fn run(session: &CliSession) -> Result<()> {
     let instead = "the server does what is queued by itself";
-    let engine = session.engine.here("tine interpret --run", instead)?;
+    let engine = session.engine.require_local("tine interpret --run", instead)?;
     let mut done = Vec::new();
     while let Some(id) = engine.run_next()? {
         let run = run_of_any_project(session, engine, id)?;
@@ -233,7 +233,7 @@ fn run(session: &Session) -> Result<()> {
 
 /// A run by its id alone: what waits may be of any project.
 fn run_of_any_project(
-    session: &Session,
+    session: &CliSession,
     engine: &Engine,
     id: InterpretationId,
 ) -> Result<InterpretationView> {
@@ -251,7 +251,7 @@ fn run_of_any_project(
     Ok(run)
 }
 
-fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
+fn retry(session: &CliSession, id: InterpretationId, wait: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.retry_interpretation(&session.call, id)?;
     if wait {
@@ -263,7 +263,7 @@ fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
     session.screen.line(&run_line(&session.screen, &run))
 }
 
-fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
+fn show(session: &CliSession, id: InterpretationId, bytes: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
     let told = || match bytes {
@@ -323,7 +323,7 @@ fn run_rows(run: &InterpretationView) -> Vec<(String, String)> {
 
 fn write_bytes(
     out: &mut dyn Write,
-    session: &Session,
+    session: &CliSession,
     name: &str,
     bytes: Option<&Json>,
 ) -> Result<()> {
@@ -335,7 +335,7 @@ fn write_bytes(
     }
 }
 
-fn compare(session: &Session, pair: RunPair) -> Result<()> {
+fn compare(session: &CliSession, pair: RunPair) -> Result<()> {
     let found = session.engine.knowledge().compare_interpretations(&session.call, pair)?;
     if session.answered_json(|| found.clone())? {
         return Ok(());
@@ -377,15 +377,15 @@ fn compare(session: &Session, pair: RunPair) -> Result<()> {
 /// What is found on reading a run again. No server answers it: nothing is stored, and nothing
 /// else has this form.
 #[derive(Serialize)]
-struct Found {
+struct ReplayedFinding {
     entity_type: String,
     fields: tine_api::bodies::Raw,
     span: Option<[usize; 2]>,
 }
 
-impl From<&Finding> for Found {
+impl From<&Finding> for ReplayedFinding {
     fn from(it: &Finding) -> Self {
-        Found {
+        ReplayedFinding {
             entity_type: it.entity_type.clone(),
             fields: tine_api::bodies::raw(&Json::Object(it.fields.clone())),
             span: it.span.as_ref().map(|span| [span.start, span.end]),
@@ -393,12 +393,12 @@ impl From<&Finding> for Found {
     }
 }
 
-fn replay(session: &Session, id: InterpretationId) -> Result<()> {
+fn replay(session: &CliSession, id: InterpretationId) -> Result<()> {
     let instead = "`tine interpret --show RUN --bytes` shows what was kept";
-    let engine = session.engine.here("tine interpret --replay", instead)?;
+    let engine = session.engine.require_local("tine interpret --replay", instead)?;
     let found = engine.replay_interpretation(&session.call, id)?;
-    let items = || found.iter().map(Found::from).collect();
-    if session.answered_json(|| Listing::<Found>::all(items()))? {
+    let items = || found.iter().map(ReplayedFinding::from).collect();
+    if session.answered_json(|| Listing::<ReplayedFinding>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

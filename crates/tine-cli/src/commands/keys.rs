@@ -38,11 +38,11 @@ Examples:
   tine commit -m 'Final plan' --sign laptop")]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
-    action: Action,
+    subcommand: KeyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum KeyCommand {
     /// Make a key
     New {
         /// What to call it
@@ -61,7 +61,7 @@ enum Action {
 
 /// A key, without what is secret.
 #[derive(Serialize)]
-struct Shown {
+struct KeyDocument {
     name: String,
     public_key: String,
     file: PathBuf,
@@ -69,10 +69,10 @@ struct Shown {
 
 pub(crate) fn key(globals: &Globals, args: KeyArgs) -> Result<()> {
     let screen = Screen::new(globals);
-    match args.action {
-        Action::New { name } => one(&screen, &make(&name)?),
-        Action::Show { name } => one(&screen, &shown(&name, &file(&name)?)?),
-        Action::List => list(&screen),
+    match args.subcommand {
+        KeyCommand::New { name } => one(&screen, &make(&name)?),
+        KeyCommand::Show { name } => one(&screen, &key_document(&name, &file(&name)?)?),
+        KeyCommand::List => list(&screen),
     }
 }
 
@@ -81,14 +81,14 @@ pub(crate) fn private(name: &str) -> Result<PrivateKey> {
     read(name, &file(name)?)
 }
 
-fn one(screen: &Screen, key: &Shown) -> Result<()> {
+fn one(screen: &Screen, key: &KeyDocument) -> Result<()> {
     if screen.json {
         return screen.document(key);
     }
     screen.line(&line(key))
 }
 
-fn line(key: &Shown) -> String {
+fn line(key: &KeyDocument) -> String {
     format!("{}  {}", key.public_key, visible(&key.name))
 }
 
@@ -104,7 +104,7 @@ fn list(screen: &Screen) -> Result<()> {
         let path = entry.path();
         let name = path.file_stem().and_then(|name| name.to_str());
         if let (Some(name), true) = (name, path.extension().is_some_and(|it| it == ENDING)) {
-            keys.push(shown(name, &path)?);
+            keys.push(key_document(name, &path)?);
         }
     }
     keys.sort_by(|a, b| a.name.cmp(&b.name));
@@ -131,12 +131,12 @@ fn file(name: &str) -> Result<PathBuf> {
     Ok(user_dirs::keys()?.join(format!("{name}.{ENDING}")))
 }
 
-fn shown(name: &str, path: &Path) -> Result<Shown> {
+fn key_document(name: &str, path: &Path) -> Result<KeyDocument> {
     let public_key = read(name, path)?.public();
-    Ok(Shown { name: name.to_owned(), public_key, file: path.to_owned() })
+    Ok(KeyDocument { name: name.to_owned(), public_key, file: path.to_owned() })
 }
 
-fn make(name: &str) -> Result<Shown> {
+fn make(name: &str) -> Result<KeyDocument> {
     let path = file(name)?;
     let folder = user_dirs::keys()?;
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
@@ -153,7 +153,7 @@ fn make(name: &str) -> Result<Shown> {
     })?;
     let written = writeln!(file, "{}", key.to_hex()).and_then(|()| file.sync_all());
     written.map_err(|error| failed(&path, &error))?;
-    Ok(Shown { name: name.to_owned(), public_key: key.public(), file: path })
+    Ok(KeyDocument { name: name.to_owned(), public_key: key.public(), file: path })
 }
 
 fn read(name: &str, path: &Path) -> Result<PrivateKey> {

@@ -12,7 +12,7 @@ use tine_store::OpenMode;
 use crate::arguments::Globals;
 use crate::commands::repair;
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, cut, visible, width};
 
@@ -37,10 +37,10 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     if let Some(folder) = &args.repair {
         let instead = "repair it there, with --store PATH, while no server has it open";
-        globals.only_here("tine verify --repair", instead)?;
+        globals.require_local("tine verify --repair", instead)?;
         return repair::repair(globals, folder);
     }
-    let session = Session::open(globals, OpenMode::Existing)?;
+    let session = CliSession::open(globals, OpenMode::Existing)?;
     let found = session.engine.verify()?;
     let failed = found.problems.len();
     if !session.answered_json(|| found.clone())? {
@@ -83,7 +83,7 @@ pub(crate) struct StatsArgs {
     usage: bool,
 }
 
-pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
+pub(crate) fn stats(session: &CliSession, args: &StatsArgs) -> Result<()> {
     let named = session.named_conversation();
     let stats = session.engine.stats(&session.call, named)?;
     let usage = match named.is_some() || args.usage {
@@ -187,14 +187,14 @@ pub(crate) struct BackupArgs {
     folder: PathBuf,
 }
 
-pub(crate) fn backup(session: &Session, args: &BackupArgs) -> Result<()> {
+pub(crate) fn backup(session: &CliSession, args: &BackupArgs) -> Result<()> {
     let instead = "run it there, or take the conversations with `tine export --all`";
-    session.engine.here("tine backup", instead)?.store().backup(&args.folder)?;
+    session.engine.require_local("tine backup", instead)?.store().backup(&args.folder)?;
     #[derive(Serialize)]
-    struct Document {
+    struct BackupDocument {
         folder: PathBuf,
     }
-    if session.answered_json(|| Document { folder: args.folder.clone() })? {
+    if session.answered_json(|| BackupDocument { folder: args.folder.clone() })? {
         return Ok(());
     }
     session.screen.line(&format!("the store is copied to {}", args.folder.display()))

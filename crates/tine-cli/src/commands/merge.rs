@@ -12,7 +12,7 @@ use crate::arguments::reference;
 use crate::commit_view::{write_changes, write_conflicts, write_ways_out};
 use crate::editor;
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
 use crate::transcript::one_line;
@@ -55,7 +55,7 @@ pub(crate) struct MergeArgs {
     key: Option<String>,
 }
 
-pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
+pub(crate) fn merge(session: &CliSession, args: MergeArgs) -> Result<()> {
     let into = args.into.or_else(|| session.other_branch());
     let mut request = MergeBranches {
         conversation: session.conversation()?,
@@ -83,7 +83,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
 }
 
 /// What the user makes of the words that a merge would say.
-fn edited(session: &Session, request: &MergeBranches) -> Result<Summary> {
+fn edited(session: &CliSession, request: &MergeBranches) -> Result<Summary> {
     let rehearsal = MergeBranches { dry_run: true, ..request.clone() };
     let rehearsed = session.engine.versioning().merge(&session.call, rehearsal)?;
     if rehearsed.up_to_date {
@@ -101,7 +101,12 @@ fn edited(session: &Session, request: &MergeBranches) -> Result<Summary> {
     }
 }
 
-fn write_merged(out: &mut dyn Write, session: &Session, done: &Merged, target: &str) -> Result<()> {
+fn write_merged(
+    out: &mut dyn Write,
+    session: &CliSession,
+    done: &Merged,
+    target: &str,
+) -> Result<()> {
     let (screen, paint) = (&session.screen, session.screen.paint);
     let label = paint.branch(&format!("[{}]", visible(target)));
     if done.up_to_date {
@@ -168,7 +173,7 @@ pub(crate) struct InjectArgs {
     key: Option<String>,
 }
 
-pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
+pub(crate) fn inject(session: &CliSession, args: InjectArgs) -> Result<()> {
     let turn = session.turn(&args.turn)?;
     let (conversation, branch) = match args.to {
         Some(to) => (session.conversation_id(&to)?, args.branch),

@@ -16,7 +16,7 @@ use tine_store::{OpenMode, Store};
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::session::limits;
-use crate::store_location::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
 use crate::terminal::text::count;
 
@@ -50,7 +50,7 @@ pub(crate) struct MigrateArgs {
 
 /// The format of a store, before and behind.
 #[derive(Serialize)]
-struct Format {
+struct StoreFormat {
     store: String,
     /// Nothing where there is no store.
     format: Option<i32>,
@@ -71,10 +71,10 @@ struct Migrated {
 }
 
 pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
-    globals.only_here("tine migrate", "name both stores themselves")?;
+    globals.require_local("tine migrate", "name both stores themselves")?;
     let screen = Screen::new(globals);
-    let from = StorePlace::named(&args.from)?;
-    let to = args.to.as_deref().map(StorePlace::named).transpose()?;
+    let from = StoreLocation::named(&args.from)?;
+    let to = args.to.as_deref().map(StoreLocation::named).transpose()?;
     match (to, args.dry_run) {
         (to, true) => {
             let all = [Some(from), to].into_iter().flatten().map(|place| format(&place));
@@ -82,7 +82,7 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
             if screen.json {
                 return screen.document(&all);
             }
-            all.iter().try_for_each(|format| screen.line(&told(format)))
+            all.iter().try_for_each(|format| screen.line(&describe_format(format)))
         }
         (None, false) => {
             from.open(OpenMode::Existing)?;
@@ -90,25 +90,25 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
             if screen.json {
                 return screen.document(&format);
             }
-            screen.line(&told(&format))
+            screen.line(&describe_format(&format))
         }
         (Some(to), false) => copied(&screen, &from, &to),
     }
 }
 
-fn format(place: &StorePlace) -> Result<Format> {
+fn format(place: &StoreLocation) -> Result<StoreFormat> {
     let (format, newest) = match place {
-        StorePlace::Folder(_) => (None, None),
-        StorePlace::Database(address) => {
+        StoreLocation::Folder(_) => (None, None),
+        StoreLocation::Database(address) => {
             let found = PostgresStore::pending_migration(address)?;
             (found.from, Some(found.to))
         }
     };
-    Ok(Format { store: place.to_string(), format, newest })
+    Ok(StoreFormat { store: place.to_string(), format, newest })
 }
 
-fn told(format: &Format) -> String {
-    let Format { store, format, newest } = format;
+fn describe_format(format: &StoreFormat) -> String {
+    let StoreFormat { store, format, newest } = format;
     match (format, newest) {
         (_, None) => format!("{store}: a folder, brought up to date whenever it is opened"),
         (None, Some(_)) => format!("{store}: no store yet; it would be made"),
@@ -119,10 +119,10 @@ fn told(format: &Format) -> String {
     }
 }
 
-fn copied(screen: &Screen, from: &StorePlace, to: &StorePlace) -> Result<()> {
+fn copied(screen: &Screen, from: &StoreLocation, to: &StoreLocation) -> Result<()> {
     let source = from.open(OpenMode::Existing)?;
     let target = to.open(OpenMode::Create)?;
-    let mut bar = Bar::new();
+    let mut bar = CopyProgressBar::new();
     let done = copy(&*source, &*target, &mut |done| bar.draw(done));
     bar.clear();
     let done = done?;
@@ -171,14 +171,14 @@ fn verify(store: Arc<dyn Store>) -> Result<()> {
 }
 
 /// A bar on standard error, if somebody looks at it.
-struct Bar {
+struct CopyProgressBar {
     shown: bool,
     drawn: Option<Instant>,
 }
 
-impl Bar {
+impl CopyProgressBar {
     fn new() -> Self {
-        Bar { shown: stderr().is_terminal(), drawn: None }
+        CopyProgressBar { shown: stderr().is_terminal(), drawn: None }
     }
 
     fn draw(&mut self, done: &CopyProgress) {

@@ -49,7 +49,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Runs the command that was asked for.
 pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
@@ -61,7 +61,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     }
     arguments.globals.read_settings()?;
     let globals = &arguments.globals;
-    let open = || Session::open(globals, OpenMode::Existing);
+    let open = || CliSession::open(globals, OpenMode::Existing);
     match arguments.command {
         Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),

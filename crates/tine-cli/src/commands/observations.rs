@@ -6,7 +6,7 @@ use tine_engine::AsOf;
 use crate::failure::Result;
 use crate::knowledge_view::{entity_line, observation_line};
 use crate::record_args;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct ObservationsArgs {
     number: Option<usize>,
 }
 
-pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result<()> {
+pub(crate) fn observations(session: &CliSession, args: &ObservationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let entity = record_args::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);

@@ -9,7 +9,7 @@ use tine_engine::{Purge, PurgeTarget, Purged, TurnRef};
 
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 use crate::transcript::one_line;
@@ -38,7 +38,7 @@ pub(crate) struct PurgeArgs {
     yes: bool,
 }
 
-pub(crate) fn purge(session: &Session, args: &PurgeArgs) -> Result<()> {
+pub(crate) fn purge(session: &CliSession, args: &PurgeArgs) -> Result<()> {
     let target = match &args.turn {
         Some(named) => match named.as_str().parse() {
             Ok(source) => PurgeTarget::Source(source),
@@ -60,7 +60,7 @@ pub(crate) fn purge(session: &Session, args: &PurgeArgs) -> Result<()> {
 }
 
 /// Whether somebody at a terminal types the word.
-fn confirmed(session: &Session, word: &str) -> Result<bool> {
+fn confirmed(session: &CliSession, word: &str) -> Result<bool> {
     if session.screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(false);
     }
@@ -72,7 +72,7 @@ fn confirmed(session: &Session, word: &str) -> Result<bool> {
     Ok(answer.trim() == word)
 }
 
-fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
+fn report(session: &CliSession, plan: &Purged, verb: &str) -> Result<()> {
     if session.answered_json(|| plan.clone())? {
         return Ok(());
     }

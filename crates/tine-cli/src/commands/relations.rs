@@ -8,7 +8,7 @@ use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipVie
 use crate::failure::Result;
 use crate::input;
 use crate::record_args;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 
 const THINGS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
@@ -69,7 +69,7 @@ pub(crate) struct RelationsArgs {
     relation: Option<String>,
     /// Only those that lead from it, or to it
     #[arg(long, value_name = "WHICH", default_value = "both", requires = "thing")]
-    direction: Which,
+    direction: DirectionChoice,
     /// Only the first N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
@@ -77,7 +77,7 @@ pub(crate) struct RelationsArgs {
 
 /// Which way relationships lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum DirectionChoice {
     Both,
     Out,
     In,
@@ -88,7 +88,7 @@ fn spelt(relation: &str) -> String {
     relation.to_ascii_uppercase().replace('-', "_")
 }
 
-pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
+pub(crate) fn relate(session: &CliSession, args: RelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let metadata = match &args.metadata {
         Some(text) => input::json_argument("--metadata", text, session.limits())?,
@@ -112,7 +112,7 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
     ))
 }
 
-pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
+pub(crate) fn unrelate(session: &CliSession, args: UnrelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let request = NewRelationship {
         relation: spelt(&args.relation),
@@ -127,14 +127,14 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
     session.screen.line("removed; `tine undo --project-log` brings it back")
 }
 
-pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
+pub(crate) fn relations(session: &CliSession, args: &RelationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RelationshipQuery {
         end: args.thing.as_deref().map(|thing| record_args::end(session, thing)).transpose()?,
         direction: match args.direction {
-            Which::Both => Direction::Both,
-            Which::Out => Direction::Outgoing,
-            Which::In => Direction::Incoming,
+            DirectionChoice::Both => Direction::Both,
+            DirectionChoice::Out => Direction::Outgoing,
+            DirectionChoice::In => Direction::Incoming,
         },
         relation: args.relation.as_deref().map(spelt),
     };
@@ -151,7 +151,7 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
     })
 }
 
-fn line(session: &Session, one: &RelationshipView) -> String {
+fn line(session: &CliSession, one: &RelationshipView) -> String {
     let paint = session.screen.paint;
     let known = match &one.metadata {
         Json::Null => String::new(),

@@ -19,8 +19,8 @@ use tine_store::{Content, OpenMode};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session, limits};
-use crate::store_location::StorePlace;
+use crate::session::{CliSession, SessionEngine, limits};
+use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
@@ -31,9 +31,9 @@ const LEFT_OUT_FILE: &str = "left-out.jsonl";
 const LISTED: usize = 50;
 
 /// A folder that goes when it is dropped.
-struct Scratch(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // What cannot be removed is in nobody's way: its name says what it is.
         fs::remove_dir_all(&self.0).ok();
@@ -41,7 +41,7 @@ impl Drop for Scratch {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct RepairDocument {
     folder: PathBuf,
     ok: bool,
     whole: u64,
@@ -57,18 +57,18 @@ struct Document {
 }
 
 pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
-    let from = StorePlace::of(globals)?.folder()?;
+    let from = StoreLocation::of(globals)?.folder()?;
     check_target(&from, to)?;
-    let scratch = Scratch(beside(to));
+    let scratch = ScratchFolder(beside(to));
     let salvaged = tine_sqlite::salvage(&from, &scratch.0)?;
     let open =
         |folder: &Path, mode| SqliteStore::open_with(folder, OpenOptions { mode, vfs: None });
     let damaged = open(&scratch.0, OpenMode::Existing)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::new(open(to, OpenMode::Create)?), clock, entropy, limits());
-    let session = Session::over(Place::Here(engine.clone()), globals)?;
+    let session = CliSession::over(SessionEngine::Local(engine.clone()), globals)?;
 
-    let mut list = List { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };
+    let mut list = LeftOutList { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };
     let mut failed = None;
     let done = engine.repair(&session.call, &damaged, &salvaged.lost, &mut |record| {
         list.add(record).map_err(|error| {
@@ -84,7 +84,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     list.finish()?;
     let problems = salvaged.problems;
     let left_out_file = (done.left_out > 0).then(|| list.path.clone());
-    let document = Document {
+    let document = RepairDocument {
         folder: to.to_owned(),
         ok: done.left_out == 0,
         whole: done.whole,
@@ -137,7 +137,12 @@ fn beside(folder: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn tell(session: &Session, document: &Document, done: &Repaired, list: &List) -> Result<()> {
+fn tell(
+    session: &CliSession,
+    document: &RepairDocument,
+    done: &Repaired,
+    list: &LeftOutList,
+) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         for problem in &document.problems {
             writeln!(out, "{}: {}", visible(&problem.record), visible(&problem.why))?;
@@ -164,13 +169,13 @@ fn tell(session: &Session, document: &Document, done: &Repaired, list: &List) ->
 }
 
 /// What was left out: all of it in a file, the beginning for the terminal.
-struct List {
+struct LeftOutList {
     path: PathBuf,
     file: Option<BufWriter<File>>,
     first: Vec<String>,
 }
 
-impl List {
+impl LeftOutList {
     fn add(&mut self, record: LeftOut) -> io::Result<()> {
         if self.file.is_none() {
             self.file = Some(BufWriter::new(File::create_new(&self.path)?));

@@ -10,7 +10,7 @@ use crate::commit_view::{write_conflicts, write_ways_out};
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::record_args;
-use crate::session::{self, Session};
+use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
@@ -138,7 +138,7 @@ pub(crate) struct ResolveArgs {
     key: Option<String>,
 }
 
-pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
+pub(crate) fn resolve(session: &CliSession, args: ResolveArgs) -> Result<()> {
     let branch = args.branch.or_else(|| session.other_branch());
     if args.decisions.0.is_empty() {
         return list(session, branch.as_deref().unwrap_or(session.branch()));
@@ -175,7 +175,7 @@ fn entity_field(text: &str) -> Result<(EntityId, String)> {
 }
 
 /// The conflicts that the last commit of a branch holds.
-fn list(session: &Session, branch: &str) -> Result<()> {
+fn list(session: &CliSession, branch: &str) -> Result<()> {
     let found = commits::listed(session, Some(branch.to_owned()), Some(1))?;
     let last: Option<&CommitView> = found.items.first();
     let facets = last.and_then(|it| it.commit.facets.as_ref());

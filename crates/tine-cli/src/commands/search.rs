@@ -6,7 +6,7 @@ use tine_engine::{SearchHit, SearchPage, SearchQuery};
 
 use crate::arguments::day_or_time;
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, Screen, short_time};
 
@@ -53,7 +53,7 @@ pub(crate) struct SearchArgs {
     cursor: Option<String>,
 }
 
-pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
+pub(crate) fn search(session: &CliSession, args: SearchArgs) -> Result<()> {
     let named = session.named_conversation().filter(|_| !args.all_conversations);
     // A branch alone means that of the only conversation.
     let conversation = match (&named, &args.branch) {
@@ -79,7 +79,7 @@ pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
     write_page(session, &page)
 }
 
-fn write_page(session: &Session, page: &SearchPage) -> Result<()> {
+fn write_page(session: &CliSession, page: &SearchPage) -> Result<()> {
     let screen = &session.screen;
     if page.hits.is_empty() {
         return screen.line("nothing found");

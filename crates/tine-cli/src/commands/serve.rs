@@ -12,9 +12,9 @@ use tine_store::{OpenMode, PackOptions, Store};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::logging::{self, Level};
-use crate::settings::{self, Origin, Set};
-use crate::store_location::StorePlace;
+use crate::logging::{self, LogLevel};
+use crate::settings::{self, Setting, SettingOrigin};
+use crate::store_location::StoreLocation;
 
 /// How often older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);
@@ -32,10 +32,10 @@ const OTHER_THREADS: usize = 512;
 const LISTEN: &str = "127.0.0.1:8000";
 
 /// Where to listen, and who says so.
-pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Set<String> {
+pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Setting<String> {
     let file = globals.settings.listen.as_ref();
     settings::chosen(("--listen", argument), "TINE_LISTEN", file)
-        .unwrap_or_else(|| Set { value: LISTEN.to_owned(), origin: Origin::Default })
+        .unwrap_or_else(|| Setting { value: LISTEN.to_owned(), origin: SettingOrigin::Default })
 }
 
 #[derive(Debug, Args)]
@@ -73,18 +73,18 @@ pub(crate) struct ServeArgs {
     grace: u64,
     /// What is logged, as JSON lines on standard error
     #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log: Level,
+    log: LogLevel,
     /// Leave older turns as they are instead of packing them while there is time
     #[arg(long)]
     no_pack: bool,
 }
 
 pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
-    globals.only_here("tine serve", "name the store to serve with --store PATH")?;
+    globals.require_local("tine serve", "name the store to serve with --store PATH")?;
     logging::as_json(args.log);
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
-    let place = StorePlace::of(globals)?;
+    let place = StoreLocation::of(globals)?;
     let store = place.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())

@@ -12,7 +12,7 @@ use crate::commit_view::write_whole;
 use crate::failure::{Failure, Result};
 use crate::knowledge_view::{row, rows};
 use crate::labels::Labels;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
 use crate::transcript::{marks, one_line, wrapped, write_content};
@@ -44,7 +44,7 @@ pub(crate) struct ShowArgs {
 }
 
 /// A turn and its neighbours.
-struct Shown {
+struct TurnDetails {
     turn: TurnView,
     children: Vec<TurnView>,
     siblings: Vec<TurnView>,
@@ -52,7 +52,7 @@ struct Shown {
     rings: Option<TurnRings>,
 }
 
-pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
+pub(crate) fn show(session: &CliSession, args: &ShowArgs) -> Result<()> {
     let named = match &args.turn {
         Some(named) => named.clone(),
         None => session.tip()?,
@@ -77,7 +77,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         Presence::Deleted => Ok(Vec::new()),
         Presence::Live | Presence::Split => find(by_id()),
     };
-    let shown = Shown {
+    let shown = TurnDetails {
         rings,
         children: beside(&|turn| session.engine.children(&session.call, turn))?,
         siblings: beside(&|turn| session.engine.siblings(&session.call, turn))?,
@@ -118,7 +118,7 @@ enum TurnOrCommit {
 }
 
 /// What a reference means: a turn, or else a commit.
-fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> {
+fn turn_or_commit(session: &CliSession, named: &Reference) -> Result<TurnOrCommit> {
     let refused = match session.scope().and_then(|conversation| {
         let turn = TurnRef { conversation, turn: named.clone() };
         Ok(session.engine.turn(&session.call, turn)?)
@@ -134,14 +134,14 @@ fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> 
     }
 }
 
-fn show_commit(session: &Session, commit: &CommitView) -> Result<()> {
+fn show_commit(session: &CliSession, commit: &CommitView) -> Result<()> {
     if session.answered_json(|| commit.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
 }
 
-fn write_rings(out: &mut dyn Write, session: &Session, about: &TurnRings) -> Result<()> {
+fn write_rings(out: &mut dyn Write, session: &CliSession, about: &TurnRings) -> Result<()> {
     let rings = &about.rings;
     let list =
         |words: Vec<String>| if words.is_empty() { "–".to_owned() } else { words.join(", ") };
@@ -167,9 +167,9 @@ fn write_rings(out: &mut dyn Write, session: &Session, about: &TurnRings) -> Res
     Ok(())
 }
 
-fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
+fn document(shown: &TurnDetails, args: &ShowArgs) -> impl Serialize {
     #[derive(Serialize)]
-    struct Document {
+    struct TurnDocument {
         #[serde(flatten)]
         turn: TurnView,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
         rings: Option<TurnRings>,
     }
     let views = |asked: bool, turns: &[TurnView]| asked.then(|| turns.to_vec());
-    Document {
+    TurnDocument {
         turn: shown.turn.clone(),
         children: views(args.children, &shown.children),
         siblings: views(args.siblings, &shown.siblings),
@@ -193,8 +193,8 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
 
 fn write_facts(
     out: &mut dyn Write,
-    session: &Session,
-    shown: &Shown,
+    session: &CliSession,
+    shown: &TurnDetails,
     labels: &Labels,
 ) -> Result<()> {
     let (turn, paint) = (&shown.turn, session.screen.paint);
@@ -250,7 +250,7 @@ fn write_facts(
 }
 
 /// The root is no turn, but it is what a conversation begins with.
-fn show_root(session: &Session) -> Result<()> {
+fn show_root(session: &CliSession) -> Result<()> {
     let id = session.conversation()?;
     let conversation = session.engine.conversation(&session.call, &id)?;
     if session.answered_json(|| conversation.clone())? {

@@ -9,7 +9,7 @@ use tine_engine::{RunQuery, SourceView};
 use crate::failure::{Failure, Result};
 use crate::knowledge_view::{row, rows, run_line, source_line};
 use crate::record_args;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{is_plain, visible};
 use crate::terminal::{Paging, precise_time};
 
@@ -21,11 +21,11 @@ Examples:
   tine source cat src_0123456789abcdef0123456789abcdef > copy.pdf")]
 pub(crate) struct SourceArgs {
     #[command(subcommand)]
-    what: What,
+    subcommand: SourceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum SourceCommand {
     /// List sources in the order in which they came
     List {
         /// Only the first N
@@ -47,15 +47,15 @@ enum What {
     },
 }
 
-pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
-    match &args.what {
-        What::List { number } => list(session, *number),
-        What::Show { source } => show(session, record_args::id(source)?),
-        What::Cat { source, force } => cat(session, record_args::id(source)?, *force),
+pub(crate) fn source(session: &CliSession, args: &SourceArgs) -> Result<()> {
+    match &args.subcommand {
+        SourceCommand::List { number } => list(session, *number),
+        SourceCommand::Show { source } => show(session, record_args::id(source)?),
+        SourceCommand::Cat { source, force } => cat(session, record_args::id(source)?, *force),
     }
 }
 
-fn list(session: &Session, number: Option<usize>) -> Result<()> {
+fn list(session: &CliSession, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
     let found = session.pages(number, ask)?;
@@ -92,7 +92,7 @@ pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
     told
 }
 
-fn show(session: &Session, id: SourceId) -> Result<()> {
+fn show(session: &CliSession, id: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let source = knowledge.source(&session.call, id)?;
     if session.answered_json(|| source.clone())? {
@@ -110,7 +110,7 @@ fn show(session: &Session, id: SourceId) -> Result<()> {
     })
 }
 
-fn cat(session: &Session, id: SourceId, force: bool) -> Result<()> {
+fn cat(session: &CliSession, id: SourceId, force: bool) -> Result<()> {
     if session.screen.json {
         let why = "`tine source cat` writes bytes, not JSON; `tine source show` describes them";
         return Err(Failure::invalid(why));

@@ -17,9 +17,9 @@ use tine_store::OpenMode;
 use super::append::role_parser;
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
-use crate::input::{self, Source};
+use crate::input::{self, InputSource};
 use crate::knowledge_view::{row, rows, run_row, stored_turn, write_asides};
-use crate::session::{self, Session};
+use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
 
@@ -31,33 +31,33 @@ Examples:
   tine store facts facts.json")]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
-    what: What,
+    subcommand: StoreCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum StoreCommand {
     /// Keep a turn under its host's id; every store is one more observation of it
-    Turn(Box<TurnArgs>),
+    Turn(Box<StoreTurnArgs>),
     /// Keep bytes as they are, for ever and once
-    Source(SourceArgs),
+    Source(StoreSourceArgs),
     /// Keep facts that are structured already
-    Facts(FactsArgs),
+    Facts(StoreFactsArgs),
 }
 
 /// Whether a store is followed by an interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Follow {
+enum InterpretChoice {
     None,
     Queue,
     Wait,
 }
 
-impl From<Follow> for Interpret {
-    fn from(follow: Follow) -> Self {
-        match follow {
-            Follow::None => Interpret::None,
-            Follow::Queue => Interpret::Queue,
-            Follow::Wait => Interpret::Wait,
+impl From<InterpretChoice> for Interpret {
+    fn from(choice: InterpretChoice) -> Self {
+        match choice {
+            InterpretChoice::None => Interpret::None,
+            InterpretChoice::Queue => Interpret::Queue,
+            InterpretChoice::Wait => Interpret::Wait,
         }
     }
 }
@@ -75,7 +75,7 @@ Examples:
   tine store turn trip --turn-id 2 --interpret wait 'I need to book a hotel by Friday.'
   date | tine store turn trip --turn-id 3 --role tool --tool-call-id c1 -
   tine observations trip:1:user                                every version of the question")]
-struct TurnArgs {
+struct StoreTurnArgs {
     /// The conversation; it is made if it is not there
     #[arg(value_name = "CONVERSATION")]
     host_conversation: String,
@@ -118,7 +118,7 @@ struct TurnArgs {
     /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
     /// or not at all
     #[arg(long, value_name = "WHEN", default_value = "none")]
-    interpret: Follow,
+    interpret: InterpretChoice,
     /// By which interpreter [default: `interpret.default` of the settings, else rules]
     #[arg(long, value_name = "NAME")]
     interpreter: Option<String>,
@@ -138,7 +138,7 @@ Examples:
   tine store source scan.pdf --interpret none
   tine store source notes.md --interpret wait --interpreter rules
   curl -s https://example.org | tine store source - --mime text/html --name example.html")]
-struct SourceArgs {
+struct StoreSourceArgs {
     /// The file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -151,7 +151,7 @@ struct SourceArgs {
     /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
     /// or not at all
     #[arg(long, value_name = "WHEN", default_value = "queue")]
-    interpret: Follow,
+    interpret: InterpretChoice,
     /// By which interpreter [default: `interpret.default` of the settings, else rules]
     #[arg(long, value_name = "NAME")]
     interpreter: Option<String>,
@@ -171,7 +171,7 @@ entity of the same call, counted from 0; and the same with target_.
 Examples:
   tine store facts facts.json
   echo '{\"entities\":[{\"entity_type\":\"person\",\"fields\":{\"name\":\"Ada\"}}]}' | tine store facts")]
-struct FactsArgs {
+struct StoreFactsArgs {
     /// The file; `-`, or nothing, reads standard input
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
     file: PathBuf,
@@ -181,19 +181,19 @@ struct FactsArgs {
 }
 
 pub(crate) fn store(globals: &Globals, args: StoreArgs) -> Result<()> {
-    match args.what {
-        What::Turn(args) => turn(globals, *args),
-        What::Source(args) => source(globals, args),
-        What::Facts(args) => store_facts(globals, &args),
+    match args.subcommand {
+        StoreCommand::Turn(args) => turn(globals, *args),
+        StoreCommand::Source(args) => source(globals, args),
+        StoreCommand::Facts(args) => store_facts(globals, &args),
     }
 }
 
-fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
+fn turn(globals: &Globals, args: StoreTurnArgs) -> Result<()> {
     // Everything is read before a store is made for it: a bad call leaves nothing behind.
     let message = message(&args, &session::limits())?;
     let attachments: Vec<SourceId> =
         args.attach.iter().map(|id| crate::record_args::id(id)).collect::<Result<_>>()?;
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let request = StoreTurn {
         conversation: Some(args.host_conversation),
         turn_id: args.turn_id,
@@ -222,9 +222,9 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
     })
 }
 
-fn message(args: &TurnArgs, limits: &Limits) -> Result<Message> {
+fn message(args: &StoreTurnArgs, limits: &Limits) -> Result<Message> {
     let body = match (&args.file, &args.content_json) {
-        (Some(file), _) => input::body(Source::named(file).text(limits)?, args.role, limits)?,
+        (Some(file), _) => input::body(InputSource::named(file).text(limits)?, args.role, limits)?,
         (None, Some(json)) => {
             let content = input::json_argument("--content-json", json, limits)?;
             input::content(content, args.role, limits)?
@@ -244,18 +244,18 @@ fn message(args: &TurnArgs, limits: &Limits) -> Result<Message> {
 }
 
 /// A file that is read from its beginning as often as needed, and never as a whole.
-struct OnDisk(PathBuf);
+struct FileBytes(PathBuf);
 
-impl SourceBytes for OnDisk {
+impl SourceBytes for FileBytes {
     fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(File::open(&self.0)?))
     }
 }
 
 /// What came through a pipe, in a file that has no name.
-struct Spooled(Mutex<File>);
+struct SpooledStdin(Mutex<File>);
 
-impl SourceBytes for Spooled {
+impl SourceBytes for SpooledStdin {
     fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         let poisoned = |_| io::Error::other("a reader before this one met a defect");
         let mut file = self.0.lock().map_err(poisoned)?.try_clone()?;
@@ -264,12 +264,14 @@ impl SourceBytes for Spooled {
     }
 }
 
-fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
-    let from = Source::named(&args.file);
+fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
+    let from = InputSource::named(&args.file);
     let name = match (&args.name, &from) {
         (Some(name), _) => Some(name.clone()),
-        (None, Source::Stdin) => None,
-        (None, Source::File(path)) => path.file_name().map(|it| it.to_string_lossy().into_owned()),
+        (None, InputSource::Stdin) => None,
+        (None, InputSource::File(path)) => {
+            path.file_name().map(|it| it.to_string_lossy().into_owned())
+        }
     };
     let mime_type = match (args.mime, &name) {
         (Some(mime), _) => mime,
@@ -280,14 +282,14 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
         }
     };
     let content: Arc<dyn SourceBytes> = match &from {
-        Source::File(path) => {
+        InputSource::File(path) => {
             // A file that is not there is refused here, where it has a name.
             drop(from.open_file()?);
-            Arc::new(OnDisk(path.clone()))
+            Arc::new(FileBytes(path.clone()))
         }
-        Source::Stdin => Arc::new(Spooled(Mutex::new(spooled()?))),
+        InputSource::Stdin => Arc::new(SpooledStdin(Mutex::new(spool_stdin()?))),
     };
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let request = NewSource {
         content,
         mime_type,
@@ -303,7 +305,7 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
     report_source(&session, &done)
 }
 
-fn spooled() -> Result<File> {
+fn spool_stdin() -> Result<File> {
     let internal = |error: io::Error| {
         Failure::refused(Kind::Internal, format!("standard input cannot be kept: {error}"))
     };
@@ -344,7 +346,7 @@ fn mime_of(name: &str) -> &'static str {
     }
 }
 
-fn report_source(session: &Session, done: &StoredSource) -> Result<()> {
+fn report_source(session: &CliSession, done: &StoredSource) -> Result<()> {
     let (screen, source) = (&session.screen, &done.source);
     screen.text(Paging::Direct, |out| {
         let id = screen.paint.hash(&source.id.to_string());
@@ -368,7 +370,7 @@ const FACTS: [&str; 4] = ["entities", "relationships", "source_id", "agent"];
 
 /// Reads facts that somebody structured. Unknown members are refused: a misspelt `observed_at`
 /// must not become now.
-fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
+fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
     let bytes = from.bytes(limits)?;
     // Read strictly as well: a name that is there twice has no meaning.
     let json = input::json(from, &bytes, limits)?;
@@ -386,10 +388,10 @@ fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
     Ok(store.into_parts(limits)?.facts.unwrap_or_default())
 }
 
-fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
-    let request = facts(&Source::named(&args.file), &session::limits())?;
+fn store_facts(globals: &Globals, args: &StoreFactsArgs) -> Result<()> {
+    let request = facts(&InputSource::named(&args.file), &session::limits())?;
     let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_facts(&call, request)?;
     if session.answered_json(|| StoredFactsAnswer::from(done.clone()))? {
@@ -398,7 +400,7 @@ fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
     report_facts(&session, &done, &types)
 }
 
-fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Result<()> {
+fn report_facts(session: &CliSession, done: &StoredFacts, types: &[String]) -> Result<()> {
     let paint = session.screen.paint;
     session.screen.text(Paging::Direct, |out| {
         for (fact, entity_type) in done.entities.iter().zip(types) {

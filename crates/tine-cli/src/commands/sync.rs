@@ -22,8 +22,8 @@ use tine_store::OpenMode;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::server_peer::ServerPeer;
-use crate::session::{Session, limits};
-use crate::store_location::StorePlace;
+use crate::session::{CliSession, limits};
+use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::terminal::text::count;
 
@@ -58,7 +58,7 @@ pub(crate) struct SyncArgs {
 
 /// What travelled in one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Travelled {
+struct TransferTotals {
     conversations: u64,
     diverged: u64,
     turns: u64,
@@ -67,7 +67,7 @@ struct Travelled {
     bytes: u64,
 }
 
-impl Travelled {
+impl TransferTotals {
     fn add(&mut self, done: &Pulled) {
         self.conversations += u64::from(done.operations > 0);
         self.diverged += u64::from(done.diverged && done.turns > 0);
@@ -80,9 +80,9 @@ impl Travelled {
 
 /// What a whole sync did.
 #[derive(Debug, Default, Serialize)]
-struct Report {
-    pulled: Travelled,
-    pushed: Travelled,
+struct SyncReport {
+    pulled: TransferTotals,
+    pushed: TransferTotals,
     /// What was done otherwise than one might think.
     notes: Vec<String>,
     /// What was refused; everything else was synced.
@@ -101,29 +101,29 @@ struct KeptBack {
 }
 
 /// The other side.
-enum Remote {
+enum SyncRemote {
     Store(Engine),
     Server(ServerPeer),
 }
 
-impl Remote {
+impl SyncRemote {
     fn peer(&self) -> &dyn Peer {
         match self {
-            Remote::Store(engine) => engine,
-            Remote::Server(client) => client,
+            SyncRemote::Store(engine) => engine,
+            SyncRemote::Server(client) => client,
         }
     }
 
     fn projects(&self) -> Result<Vec<tine_engine::ProjectView>> {
         Ok(match self {
-            Remote::Store(engine) => engine.projects()?,
-            Remote::Server(client) => client.0.projects()?,
+            SyncRemote::Store(engine) => engine.projects()?,
+            SyncRemote::Server(client) => client.0.projects()?,
         })
     }
 }
 
 /// One conversation, and how far its log has come here and there.
-struct Work {
+struct SyncTask {
     call: Call,
     id: ConversationId,
     here: Option<LogMark>,
@@ -131,10 +131,10 @@ struct Work {
 }
 
 pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
-    let session = Session::open(globals, OpenMode::Create)?;
-    let here = session.engine.here("sync", "run it where the store is")?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
+    let here = session.engine.require_local("sync", "run it where the store is")?;
     let remote = remote(globals, args)?;
-    let mut report = Report::default();
+    let mut report = SyncReport::default();
     let projects: BTreeSet<ProjectId> = match globals.project() {
         Some(_) => BTreeSet::from([session.call.project.clone()]),
         None => here.projects()?.into_iter().chain(remote.projects()?).map(|it| it.id).collect(),
@@ -143,8 +143,8 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     for project in projects {
         // What an earlier sync, cut off, has erased and not swept out of the files.
         let there = match &remote {
-            Remote::Store(there) => Some(there),
-            Remote::Server(_) => None,
+            SyncRemote::Store(there) => Some(there),
+            SyncRemote::Server(_) => None,
         };
         for side in iter::once(here).chain(there) {
             if let Err(error) = side.sweep(&project) {
@@ -165,7 +165,7 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
 }
 
 /// Fails where something was kept back, as its first refusal would.
-fn complete(report: &Report) -> Result<()> {
+fn complete(report: &SyncReport) -> Result<()> {
     let Some(first) = report.kept_back.first() else { return Ok(()) };
     let mut ids: Vec<(&str, &str)> =
         report.kept_back.iter().map(|it| (&*it.project_id, &*it.conversation_id)).collect();
@@ -181,17 +181,17 @@ fn complete(report: &Report) -> Result<()> {
 
 /// The conversations of a project whose logs are not the same on both sides, in the order in which
 /// they were made: a side that is new lists them in the order of the other.
-fn differing(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<Work>> {
+fn differing(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<SyncTask>> {
     let (ours, theirs) = (ends(here, call)?, ends(there, call)?);
     let mut others: HashMap<ConversationId, LogMark> = theirs.iter().cloned().collect();
     let mut work = Vec::new();
     for (id, here) in ours {
         let there = others.remove(&id);
-        work.push(Work { call: call.clone(), id, here: Some(here), there });
+        work.push(SyncTask { call: call.clone(), id, here: Some(here), there });
     }
     for (id, there) in theirs {
         if others.contains_key(&id) {
-            work.push(Work { call: call.clone(), id, here: None, there: Some(there) });
+            work.push(SyncTask { call: call.clone(), id, here: None, there: Some(there) });
         }
     }
     work.retain(|one| one.here != one.there);
@@ -215,11 +215,11 @@ fn ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> 
 fn exchange(
     here: &Engine,
     there: &dyn Peer,
-    work: &Work,
+    work: &SyncTask,
     args: &SyncArgs,
-    report: &mut Report,
+    report: &mut SyncReport,
 ) -> Result<()> {
-    let Work { call, id, here: ours, there: theirs } = work;
+    let SyncTask { call, id, here: ours, there: theirs } = work;
     if !args.push {
         let done = pull(there, here, call, id, (*theirs, *ours), args.erase);
         let done = report.noted(work, "here", done)?;
@@ -234,8 +234,8 @@ fn exchange(
     Ok(())
 }
 
-impl Report {
-    fn keep_back(&mut self, work: &Work, kind: Kind, message: String) {
+impl SyncReport {
+    fn keep_back(&mut self, work: &SyncTask, kind: Kind, message: String) {
         let (project_id, conversation_id) = (work.call.project.to_string(), work.id.to_string());
         let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
         // Mostly what keeps it from one side keeps it from the other.
@@ -247,7 +247,7 @@ impl Report {
     /// What was done with a conversation; a refusal that is about it alone is noted.
     fn noted(
         &mut self,
-        work: &Work,
+        work: &SyncTask,
         side: &str,
         done: tine_engine::Result<Pulled>,
     ) -> Result<Pulled> {
@@ -298,16 +298,16 @@ fn is_about_one(kind: Kind) -> bool {
     )
 }
 
-fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
+fn remote(globals: &Globals, args: &SyncArgs) -> Result<SyncRemote> {
     if args.remote.starts_with("http://") || args.remote.starts_with("https://") {
         let client = tine_client::Client::new(&args.remote)?.with_limits(limits());
-        return Ok(Remote::Server(ServerPeer(match globals.token()? {
+        return Ok(SyncRemote::Server(ServerPeer(match globals.token()? {
             Some(token) => client.with_token(&token)?,
             None => client,
         })));
     }
-    let place = StorePlace::named(Path::new(&args.remote))?;
-    if place.is(&StorePlace::of(globals)?) {
+    let place = StoreLocation::named(Path::new(&args.remote))?;
+    if place.is(&StoreLocation::of(globals)?) {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
@@ -319,7 +319,7 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
         _ => failure,
     })?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    Ok(Remote::Store(Engine::with(store, clock, entropy, limits())))
+    Ok(SyncRemote::Store(Engine::with(store, clock, entropy, limits())))
 }
 
 fn bar(conversations: u64, shown: bool) -> ProgressBar {
@@ -333,7 +333,7 @@ fn bar(conversations: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-fn say(session: &Session, report: &Report) -> Result<()> {
+fn say(session: &CliSession, report: &SyncReport) -> Result<()> {
     if session.answered_json(|| report)? {
         return Ok(());
     }

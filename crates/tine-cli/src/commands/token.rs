@@ -9,7 +9,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::store_location::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
@@ -22,11 +22,11 @@ Examples:
   tine token revoke phone")]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
-    action: Action,
+    subcommand: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum TokenCommand {
     /// Make a token and show it
     Create {
         /// What to call it; changes made with it are recorded under this name
@@ -48,7 +48,7 @@ enum Action {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct TokenDocument<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
@@ -57,9 +57,9 @@ struct Shown<'a> {
     created_at: &'a str,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> TokenDocument<'a> {
     fn of(token: &'a Token, word: Option<&'a str>) -> Self {
-        Shown {
+        TokenDocument {
             name: &token.name,
             token: word,
             project: token.project.as_deref(),
@@ -70,16 +70,16 @@ impl<'a> Shown<'a> {
 }
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
-    globals.only_here("tine token", "make the token there, with --store PATH")?;
-    let place = StorePlace::of(globals)?;
+    globals.require_local("tine token", "make the token there, with --store PATH")?;
+    let place = StoreLocation::of(globals)?;
     let path = place.token_file()?;
     let failed = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
     };
     let mut file = TokenFile::read(&path).map_err(failed)?;
     let screen = Screen::new(globals);
-    match args.action {
-        Action::Create { name, read, all_projects } => {
+    match args.subcommand {
+        TokenCommand::Create { name, read, all_projects } => {
             let limits = Limits::default();
             let name = Name::new(name, &limits)?.to_string();
             if file.tokens.iter().any(|token| token.name == name) {
@@ -99,21 +99,22 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             file.tokens.push(made.clone());
             // A token belongs to a store: in a folder the store comes first, whoever makes it.
             match &place {
-                StorePlace::Folder(_) => drop(place.open(OpenMode::Create)?),
-                StorePlace::Database(_) => {
+                StoreLocation::Folder(_) => drop(place.open(OpenMode::Create)?),
+                StoreLocation::Database(_) => {
                     let folder = path.parent().unwrap_or(&path);
                     std::fs::create_dir_all(folder).map_err(failed)?;
                 }
             }
             file.write(&path).map_err(failed)?;
             if screen.json {
-                return screen.document(&Shown::of(&made, Some(&word)));
+                return screen.document(&TokenDocument::of(&made, Some(&word)));
             }
             screen.line(&word)
         }
-        Action::List => {
+        TokenCommand::List => {
             if screen.json {
-                let all: Vec<_> = file.tokens.iter().map(|token| Shown::of(token, None)).collect();
+                let all: Vec<_> =
+                    file.tokens.iter().map(|token| TokenDocument::of(token, None)).collect();
                 return screen.document(&all);
             }
             screen.text(Paging::Paged, |out| {
@@ -125,7 +126,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
                 Ok(())
             })
         }
-        Action::Revoke { name } => {
+        TokenCommand::Revoke { name } => {
             let before = file.tokens.len();
             file.tokens.retain(|token| token.name != name);
             if file.tokens.len() == before {

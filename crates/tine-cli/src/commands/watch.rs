@@ -13,7 +13,7 @@ use tine_store::{FeedPosition, OpenMode};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session};
+use crate::session::{CliSession, SessionEngine};
 use crate::terminal::precise_time;
 use crate::terminal::text::{cut, visible};
 
@@ -40,15 +40,15 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
-    let session = Session::open(globals, OpenMode::Existing)?;
+    let session = CliSession::open(globals, OpenMode::Existing)?;
     end_on_interrupt()?;
     let project = globals.project().is_some().then(|| session.call.project.clone());
     let conversation = session.named_conversation().cloned();
     let filter = FeedFilter { project, conversation };
     let after = args.after.map(FeedPosition);
     match &session.engine {
-        Place::Here(engine) => look(&session, engine, &filter, after),
-        Place::There(client) => {
+        SessionEngine::Local(engine) => look(&session, engine, &filter, after),
+        SessionEngine::Remote(client) => {
             let mut follower = client.follow(filter, after)?;
             loop {
                 let entry = follower.wait()?;
@@ -60,7 +60,7 @@ pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
 
 /// Looks at the feed of a store again and again.
 fn look(
-    session: &Session,
+    session: &CliSession,
     engine: &Engine,
     filter: &FeedFilter,
     after: Option<FeedPosition>,
@@ -84,7 +84,7 @@ fn look(
     }
 }
 
-fn write(session: &Session, entry: FeedEntry) -> Result<()> {
+fn write(session: &CliSession, entry: FeedEntry) -> Result<()> {
     let screen = &session.screen;
     if screen.json {
         return screen.document(&entry);

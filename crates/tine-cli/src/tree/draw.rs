@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tine_core::{Role, Status};
 use tine_engine::{Presence, TopologyRow};
 
-use super::layout::Line;
+use super::layout::TreeRow;
 use crate::terminal::Paint;
 use crate::terminal::text::{cut, visible, width};
 
@@ -29,7 +29,7 @@ pub struct Drawing {
 
 /// The row above all turns: the root of the conversation.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct RootRow {
     /// What it says.
     pub text: String,
     /// Branches that end on the root.
@@ -40,9 +40,9 @@ pub struct Head {
 pub fn draw(
     out: &mut dyn Write,
     drawing: &Drawing,
-    head: Option<&Head>,
+    head: Option<&RootRow>,
     rows: &[TopologyRow],
-    lines: &[Line],
+    lines: &[TreeRow],
 ) -> io::Result<()> {
     if let Some(head) = head {
         let paint = drawing.paint;
@@ -59,7 +59,7 @@ pub fn draw(
     Ok(())
 }
 
-fn row(drawing: &Drawing, row: &TopologyRow, line: &Line) -> String {
+fn row(drawing: &Drawing, row: &TopologyRow, line: &TreeRow) -> String {
     let paint = drawing.paint;
     let gutter = gutter(line, drawing.columns);
     let room = drawing.columns.map_or(UNLIMITED, |columns| {
@@ -98,7 +98,7 @@ const fn short_role(role: Role) -> &'static str {
 }
 
 /// The lines that go on further down. In a narrow terminal the outermost ones are left out.
-fn gutter(line: &Line, columns: Option<usize>) -> String {
+fn gutter(line: &TreeRow, columns: Option<usize>) -> String {
     let most = columns.map_or(usize::MAX, |columns| columns / GUTTER_SHARE / 2);
     let shown = line.level.min(most);
     let mut gutter = String::new();
@@ -134,7 +134,7 @@ fn labels(paint: Paint, branches: &[String], bookmarks: &[String], room: usize) 
 }
 
 /// The title, or the beginning of what was said.
-fn text(paint: Paint, row: &TopologyRow, line: &Line, room: usize) -> String {
+fn text(paint: Paint, row: &TopologyRow, line: &TreeRow, room: usize) -> String {
     match &row.title {
         Some(title) => paint.bold(&cut(title, room)),
         None if row.purged => String::new(),
@@ -146,7 +146,7 @@ fn text(paint: Paint, row: &TopologyRow, line: &Line, room: usize) -> String {
 }
 
 /// What stands behind the text: what is unusual, what is folded, tags as far as there is room.
-fn behind(paint: Paint, row: &TopologyRow, line: &Line, room: usize) -> (String, usize) {
+fn behind(paint: Paint, row: &TopologyRow, line: &TreeRow, room: usize) -> (String, usize) {
     let marks = [
         (row.purged, "(purged)"),
         (row.status == Status::Partial, "(partial)"),

@@ -7,7 +7,7 @@ use tine_engine::TopologyRow;
 
 /// One row of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct TreeRow {
     /// Which of the topology's rows.
     pub row: usize,
     /// Steps to the right.
@@ -29,7 +29,7 @@ pub fn lay_out(
     first: &[TurnId],
     line: Option<TurnId>,
     depth: Option<usize>,
-) -> Vec<Line> {
+) -> Vec<TreeRow> {
     let index: HashMap<TurnId, usize> =
         rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
     let parent = |row: usize| rows[row].parent.and_then(|parent| index.get(&parent)).copied();
@@ -70,7 +70,7 @@ pub fn lay_out(
     while let Some((row, level, side)) = waiting.pop() {
         let children = &rows[row].children;
         let folded = depth.is_some_and(|depth| level > depth) && !children.is_empty();
-        lines.push(Line { row, level, side, reached: reached[row], folded });
+        lines.push(TreeRow { row, level, side, reached: reached[row], folded });
         if !folded {
             queue(&mut waiting, children, level);
         }

@@ -29,5 +29,5 @@
 mod draw;
 mod layout;
 
-pub use draw::{Drawing, Head, draw};
-pub use layout::{Line, lay_out};
+pub use draw::{Drawing, RootRow, draw};
+pub use layout::{TreeRow, lay_out};

@@ -11,13 +11,13 @@ use tine_core::Kind;
 
 use crate::arguments::Globals;
 use crate::commands::host_files::jsonc::{self, Member};
-use crate::commands::host_files::{self, Change, Entry, Manner, home, zed};
+use crate::commands::host_files::{self, HostEntry, HostFileArgs, HostFileChange, home, zed};
 use crate::failure::{Failure, Result};
 use crate::settings::ECHO;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
-pub(crate) struct InstallArgs {
+pub(crate) struct AcpInstallArgs {
     /// For which editors
     #[arg(value_name = "EDITOR", required_unless_present = "all")]
     editors: Vec<Editor>,
@@ -31,7 +31,7 @@ pub(crate) struct InstallArgs {
     #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
     #[command(flatten)]
-    manner: Manner,
+    file_args: HostFileArgs,
     /// The agent to record, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -52,12 +52,12 @@ enum Editor {
 
 /// Settings that are a program, to be put there by hand.
 #[derive(Serialize)]
-struct Printed {
+struct PrintedSettings {
     host: &'static str,
     settings: String,
 }
 
-pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
+pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
     let (name, entry) = (name(args), entry(globals, args)?);
     let editors: &[Editor] =
         if args.all { &[Editor::Zed, Editor::Jetbrains] } else { &args.editors };
@@ -65,7 +65,7 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
     let mut printed = Vec::new();
     for editor in editors {
         if let Some(settings) = editor.lua(&name, &entry) {
-            printed.push(Printed { host: editor.name(), settings });
+            printed.push(PrintedSettings { host: editor.name(), settings });
             continue;
         }
         let file = editor.file().ok_or_else(|| {
@@ -73,7 +73,7 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
         })?;
         if !args.all || file.parent().is_some_and(Path::exists) {
             let with_entry = |text: &str| editor.with_entry(text, &name, &entry);
-            changes.push(Change::planned(editor.name(), file, with_entry)?);
+            changes.push(HostFileChange::planned(editor.name(), file, with_entry)?);
         }
     }
     if changes.is_empty() && printed.is_empty() {
@@ -83,11 +83,11 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
     print(globals, &printed)?;
     match changes.is_empty() {
         true => Ok(()),
-        false => host_files::carry_out(globals, &changes, &args.manner),
+        false => host_files::apply_changes(globals, &changes, &args.file_args),
     }
 }
 
-fn print(globals: &Globals, printed: &[Printed]) -> Result<()> {
+fn print(globals: &Globals, printed: &[PrintedSettings]) -> Result<()> {
     let screen = Screen::new(globals);
     if printed.is_empty() {
         return Ok(());
@@ -103,7 +103,7 @@ fn print(globals: &Globals, printed: &[Printed]) -> Result<()> {
     })
 }
 
-fn name(args: &InstallArgs) -> String {
+fn name(args: &AcpInstallArgs) -> String {
     let program = args.command.first().map(Path::new).and_then(Path::file_stem);
     match (&args.name, program) {
         (Some(name), _) => name.clone(),
@@ -112,8 +112,8 @@ fn name(args: &InstallArgs) -> String {
     }
 }
 
-fn entry(globals: &Globals, args: &InstallArgs) -> Result<Entry> {
-    let mut entry = Entry::of(globals, "acp")?;
+fn entry(globals: &Globals, args: &AcpInstallArgs) -> Result<HostEntry> {
+    let mut entry = HostEntry::of(globals, "acp")?;
     if args.model != ECHO {
         globals.settings.model(&args.model)?;
         entry.arguments.extend(["--model".to_owned(), args.model.clone()]);
@@ -152,7 +152,7 @@ impl Editor {
         self,
         text: &str,
         name: &str,
-        entry: &Entry,
+        entry: &HostEntry,
     ) -> std::result::Result<String, String> {
         let mut members = match self {
             Editor::Zed => vec![("type", Member::Text("custom"))],
@@ -164,7 +164,7 @@ impl Editor {
     }
 
     /// Settings in Lua, for plugins that have no other.
-    fn lua(self, name: &str, entry: &Entry) -> Option<String> {
+    fn lua(self, name: &str, entry: &HostEntry) -> Option<String> {
         let words = |items: &mut dyn Iterator<Item = &String>| {
             items.map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
         };

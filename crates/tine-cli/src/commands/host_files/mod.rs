@@ -18,12 +18,12 @@ use tine_core::Kind;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::store_location::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
 /// Whether and how a change is made.
 #[derive(Debug, Args)]
-pub(crate) struct Manner {
+pub(crate) struct HostFileArgs {
     /// Only show what would be written
     #[arg(long)]
     dry_run: bool,
@@ -34,28 +34,28 @@ pub(crate) struct Manner {
 
 /// How a host starts this program.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct HostEntry {
     pub command: String,
     pub arguments: Vec<String>,
 }
 
-impl Entry {
+impl HostEntry {
     /// A command of this program, as it was called here, wherever the host starts it.
-    pub(super) fn of(globals: &Globals, command: &str) -> Result<Entry> {
+    pub(super) fn of(globals: &Globals, command: &str) -> Result<HostEntry> {
         let internal = |error: io::Error| Failure::refused(Kind::Internal, error.to_string());
         let program = text(env::current_exe().map_err(internal)?)?;
         let mut arguments = vec![command.to_owned()];
         if let Some(store) = globals.named_store() {
-            let store = match StorePlace::named(&store)? {
-                StorePlace::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
-                StorePlace::Database(_) => store,
+            let store = match StoreLocation::named(&store)? {
+                StoreLocation::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
+                StoreLocation::Database(_) => store,
             };
             arguments.extend(["--store".to_owned(), text(store)?]);
         }
         if let Some(project) = globals.project() {
             arguments.extend(["--project".to_owned(), project.value]);
         }
-        Ok(Entry { command: program, arguments })
+        Ok(HostEntry { command: program, arguments })
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn zed() -> Option<PathBuf> {
 }
 
 /// A file before and after.
-pub(super) struct Change {
+pub(super) struct HostFileChange {
     host: &'static str,
     file: PathBuf,
     before: Option<String>,
@@ -103,7 +103,7 @@ pub(super) struct Change {
 
 /// What became of a host.
 #[derive(Serialize)]
-struct Told<'a> {
+struct HostFileDocument<'a> {
     host: &'static str,
     file: &'a Path,
     changed: bool,
@@ -113,30 +113,34 @@ struct Told<'a> {
 }
 
 /// Shows changes, and makes them if that is wanted.
-pub(super) fn carry_out(globals: &Globals, changes: &[Change], manner: &Manner) -> Result<()> {
+pub(super) fn apply_changes(
+    globals: &Globals,
+    changes: &[HostFileChange],
+    file_args: &HostFileArgs,
+) -> Result<()> {
     let screen = Screen::new(globals);
-    let to_do = changes.iter().any(Change::is_any);
+    let to_do = changes.iter().any(HostFileChange::is_any);
     if !screen.json {
         screen.text(Paging::Direct, |out| {
             Ok(changes.iter().try_for_each(|change| change.show(out))?)
         })?;
     }
-    let write = to_do && !manner.dry_run && (manner.yes || confirmed(&screen)?);
-    let mut told = Vec::new();
+    let write = to_do && !file_args.dry_run && (file_args.yes || confirmed(&screen)?);
+    let mut documents = Vec::new();
     for change in changes {
         let backup = if write && change.is_any() { change.write()? } else { None };
         let (changed, written) = (change.is_any(), write && change.is_any());
         let (host, file) = (change.host, change.file.as_path());
-        told.push(Told { host, file, changed, written, backup });
+        documents.push(HostFileDocument { host, file, changed, written, backup });
     }
     if screen.json {
-        return screen.document(&told);
+        return screen.document(&documents);
     }
-    if to_do && !write && !manner.dry_run {
+    if to_do && !write && !file_args.dry_run {
         return Err(Failure::invalid("nothing was written; --yes writes without asking"));
     }
     screen.text(Paging::Direct, |out| {
-        for one in told.iter().filter(|one| one.written) {
+        for one in documents.iter().filter(|one| one.written) {
             write!(out, "{}: written", one.host)?;
             match &one.backup {
                 Some(copy) => writeln!(out, "; what it was is in {}", copy.display())?,
@@ -165,13 +169,13 @@ fn confirmed(screen: &Screen) -> Result<bool> {
 /// Lines around a change that are shown.
 const CONTEXT: usize = 3;
 
-impl Change {
+impl HostFileChange {
     /// The change of a host's file by a function of its text.
     pub(super) fn planned(
         host: &'static str,
         file: PathBuf,
         with_entry: impl FnOnce(&str) -> std::result::Result<String, String>,
-    ) -> Result<Change> {
+    ) -> Result<HostFileChange> {
         let alone = |why: String| {
             Failure::invalid(format!("{}: {why}; the file is left as it is", file.display()))
         };
@@ -181,7 +185,7 @@ impl Change {
             Err(error) => return Err(alone(error.to_string())),
         };
         let after = with_entry(before.as_deref().unwrap_or_default()).map_err(alone)?;
-        Ok(Change { host, file, before, after })
+        Ok(HostFileChange { host, file, before, after })
     }
 
     fn is_any(&self) -> bool {

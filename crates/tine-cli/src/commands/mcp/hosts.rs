@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::commands::host_files::jsonc::{self, Member};
-use crate::commands::host_files::{Entry, folder, home, settings, toml, zed};
+use crate::commands::host_files::{HostEntry, folder, home, settings, toml, zed};
 
 /// A program that starts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,7 +74,7 @@ impl Host {
     }
 
     /// The file's text with the entry in it.
-    pub(super) fn with_entry(self, text: &str, entry: &Entry) -> Result<String, String> {
+    pub(super) fn with_entry(self, text: &str, entry: &HostEntry) -> Result<String, String> {
         let section = match self {
             Host::ClaudeCode | Host::ClaudeDesktop | Host::Cursor => "mcpServers",
             Host::Vscode => "servers",

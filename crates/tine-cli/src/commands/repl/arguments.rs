@@ -9,15 +9,15 @@ use crate::arguments::{Command, Globals, reference, with_api_joined};
 /// A line behind a slash.
 #[derive(Debug, Parser)]
 #[command(name = "tine", no_binary_name = true, disable_help_subcommand = true)]
-pub(super) struct LineArguments {
+pub(super) struct ReplArguments {
     #[command(flatten)]
     pub(super) globals: Globals,
     #[command(subcommand)]
-    pub(super) line: Line,
+    pub(super) line: ReplCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Line {
+pub(super) enum ReplCommand {
     #[command(flatten)]
     Tine(Box<Command>),
     /// Go on with another branch; without a name, say which one it is
@@ -69,7 +69,7 @@ pub(super) struct ConversationArgs {
 /// The definitions by which lines are read. The conversation at hand counts more than the
 /// environment, which was looked at when the session began.
 pub(super) fn command() -> clap::Command {
-    LineArguments::command().mut_arg("conversation", |argument| argument.env(None::<&str>))
+    ReplArguments::command().mut_arg("conversation", |argument| argument.env(None::<&str>))
 }
 
 /// Help and usage with the names that commands have here.
@@ -91,8 +91,8 @@ pub(super) fn with_slashes(text: &str) -> String {
 }
 
 /// Reads the words of a line, the first without its slash.
-pub(super) fn parse(words: Vec<String>) -> Result<LineArguments, clap::Error> {
+pub(super) fn parse(words: Vec<String>) -> Result<ReplArguments, clap::Error> {
     let words = with_api_joined(words.into_iter().map(Into::into).collect());
     let matches = command().try_get_matches_from(words)?;
-    LineArguments::from_arg_matches(&matches)
+    ReplArguments::from_arg_matches(&matches)
 }

@@ -14,24 +14,24 @@ use tine_engine::{CommitQuery, Page, PathQuery, Selection};
 use super::tokenize::{quote, tokenize};
 use super::{Repl, arguments};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Turns and commits, from the end of the branch, that are offered.
 const OFFERED: usize = 100;
 
 /// Completes lines of a session.
-pub(super) struct Completion {
+pub(super) struct ReplCompleter {
     pub(super) repl: Rc<RefCell<Repl>>,
 }
 
-impl Helper for Completion {}
-impl Hinter for Completion {
+impl Helper for ReplCompleter {}
+impl Hinter for ReplCompleter {
     type Hint = String;
 }
-impl Highlighter for Completion {}
-impl Validator for Completion {}
+impl Highlighter for ReplCompleter {}
+impl Validator for ReplCompleter {}
 
-impl Completer for Completion {
+impl Completer for ReplCompleter {
     type Candidate = Pair;
 
     fn complete(
@@ -58,14 +58,14 @@ impl Completer for Completion {
             // A store that cannot be read has no names.
             Some(command) => {
                 let last = found.words.last().map(String::as_str);
-                let wanted = match (command.as_str(), last) {
+                let target = match (command.as_str(), last) {
                     ("conversation", _) | (_, Some("-c" | "--conversation")) => {
-                        Wanted::Conversation
+                        CompletionTarget::Conversation
                     }
-                    ("checkout", _) => Wanted::Branch,
-                    _ => Wanted::Anything,
+                    ("checkout", _) => CompletionTarget::Branch,
+                    _ => CompletionTarget::Anything,
                 };
-                names(&self.repl.borrow(), wanted).unwrap_or_default()
+                names(&self.repl.borrow(), target).unwrap_or_default()
             }
         };
         Ok((start, pairs(fitting.iter().filter(|it| it.starts_with(&begun)))))
@@ -94,23 +94,23 @@ fn options(command: &str) -> BTreeSet<String> {
 
 /// What a word names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum CompletionTarget {
     Conversation,
     Branch,
     /// A turn or a commit in any way.
     Anything,
 }
 
-fn names(repl: &Repl, wanted: Wanted) -> Result<BTreeSet<String>> {
+fn names(repl: &Repl, target: CompletionTarget) -> Result<BTreeSet<String>> {
     let session = repl.session()?;
-    if wanted == Wanted::Conversation {
+    if target == CompletionTarget::Conversation {
         let listing = session.engine.conversations(&session.call, false, Page::default())?;
         return Ok(listing.items.into_iter().map(|it| it.id.to_string()).collect());
     }
     let conversation = session.conversation()?;
     let branches = session.engine.branches(&session.call, &conversation)?;
     let mut names: BTreeSet<String> = branches.into_iter().map(|it| it.name.to_string()).collect();
-    if wanted == Wanted::Anything {
+    if target == CompletionTarget::Anything {
         let bookmarks = session.engine.bookmarks(&session.call, Page::default())?.items;
         let here = bookmarks.into_iter().filter(|it| it.conversation == conversation);
         names.extend(here.map(|it| it.name.to_string()));
@@ -119,7 +119,7 @@ fn names(repl: &Repl, wanted: Wanted) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-fn hashes(session: &Session, conversation: tine_core::ConversationId) -> Result<Vec<String>> {
+fn hashes(session: &CliSession, conversation: tine_core::ConversationId) -> Result<Vec<String>> {
     let query = PathQuery {
         conversation: Some(conversation.clone()),
         to: Some(session.tip()?),

@@ -22,12 +22,12 @@ use tine_core::{ConversationId, Kind};
 use tine_engine::{Fork, ForkPoint, NewConversation};
 use tine_store::OpenMode;
 
-use self::arguments::{CheckoutArgs, ConversationArgs, Line, LineArguments};
-use self::complete::Completion;
+use self::arguments::{CheckoutArgs, ConversationArgs, ReplArguments, ReplCommand};
+use self::complete::ReplCompleter;
 use super::conversations;
 use crate::arguments::{Arguments, Command, Globals};
 use crate::failure::{Failure, Result};
-use crate::session::{self, MAIN, Session};
+use crate::session::{self, CliSession, MAIN};
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
 use crate::user_dirs;
@@ -80,9 +80,9 @@ pub(crate) fn repl(globals: &Globals) -> Result<()> {
 
 /// Whether there is more to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Line,
-    End,
+enum ReplFlow {
+    Continue,
+    Quit,
 }
 
 /// What is remembered from line to line: the conversation and the branch among all that was given
@@ -100,7 +100,7 @@ impl Repl {
             .max_history_size(HISTORY)
             .map_err(unusable)?
             .build();
-        let mut editor: Editor<Completion, FileHistory> =
+        let mut editor: Editor<ReplCompleter, FileHistory> =
             Editor::with_config(config).map_err(unusable)?;
         let history = history_file();
         if let Some(file) = &history {
@@ -109,7 +109,7 @@ impl Repl {
         }
         self.greet();
         let repl = Rc::new(RefCell::new(self));
-        editor.set_helper(Some(Completion { repl: Rc::clone(&repl) }));
+        editor.set_helper(Some(ReplCompleter { repl: Rc::clone(&repl) }));
         loop {
             match editor.readline(PROMPT) {
                 Ok(line) => {
@@ -117,7 +117,7 @@ impl Repl {
                     if let Some(file) = &history {
                         let _ = editor.append_history(file);
                     }
-                    if repl.borrow_mut().line(&line)? == Next::End {
+                    if repl.borrow_mut().line(&line)? == ReplFlow::Quit {
                         return Ok(());
                     }
                 }
@@ -149,7 +149,7 @@ impl Repl {
             }
             match String::from_utf8(bytes) {
                 Ok(line) => {
-                    if self.line(&line)? == Next::End {
+                    if self.line(&line)? == ReplFlow::Quit {
                         return Ok(());
                     }
                 }
@@ -159,12 +159,12 @@ impl Repl {
     }
 
     /// Does what a line says. Only an output that is closed ends the session.
-    fn line(&mut self, line: &str) -> Result<Next> {
+    fn line(&mut self, line: &str) -> Result<ReplFlow> {
         match self.run(line.trim()) {
             Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
             Err(failure) => {
                 self.complain(&failure);
-                Ok(Next::Line)
+                Ok(ReplFlow::Continue)
             }
             next => next,
         }
@@ -174,16 +174,16 @@ impl Repl {
         let _ = failure.report(self.globals.json);
     }
 
-    fn run(&mut self, line: &str) -> Result<Next> {
+    fn run(&mut self, line: &str) -> Result<ReplFlow> {
         let said = match line.strip_prefix('/') {
-            None if line.is_empty() => return Ok(Next::Line),
+            None if line.is_empty() => return Ok(ReplFlow::Continue),
             None => Some(line),
             Some(rest) => rest.starts_with('/').then_some(rest),
         };
         if let Some(text) = said {
             let command = Command::Append(super::append::AppendArgs::saying(text));
             super::run(Arguments { globals: self.globals.clone(), command })?;
-            return Ok(Next::Line);
+            return Ok(ReplFlow::Continue);
         }
         let found = tokenize::tokenize(&line[1..]);
         if let Some(quote) = found.open_quote {
@@ -198,7 +198,7 @@ impl Repl {
             Ok(arguments) => self.run_command(arguments),
             Err(error) => {
                 self.show_usage(&error)?;
-                Ok(Next::Line)
+                Ok(ReplFlow::Continue)
             }
         }
     }
@@ -218,14 +218,14 @@ impl Repl {
         screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
-    fn run_command(&mut self, arguments: LineArguments) -> Result<Next> {
+    fn run_command(&mut self, arguments: ReplArguments) -> Result<ReplFlow> {
         let globals = arguments.globals.over(&self.globals);
         match arguments.line {
-            Line::Quit => return Ok(Next::End),
-            Line::Help { command } => help(&globals, command.as_deref())?,
-            Line::Checkout(args) => self.checkout(globals, args)?,
-            Line::Conversation(args) => self.conversation(globals, args)?,
-            Line::Tine(command) => match *command {
+            ReplCommand::Quit => return Ok(ReplFlow::Quit),
+            ReplCommand::Help { command } => help(&globals, command.as_deref())?,
+            ReplCommand::Checkout(args) => self.checkout(globals, args)?,
+            ReplCommand::Conversation(args) => self.conversation(globals, args)?,
+            ReplCommand::Tine(command) => match *command {
                 Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) | Command::Watch(_) => {
                     return Err(Failure::invalid(
                         "this is a command for a shell; /quit leads there",
@@ -238,12 +238,12 @@ impl Repl {
                 command => super::run(Arguments { globals, command })?,
             },
         }
-        Ok(Next::Line)
+        Ok(ReplFlow::Continue)
     }
 
     fn checkout(&mut self, mut globals: Globals, args: CheckoutArgs) -> Result<()> {
         globals.read_settings()?;
-        let session = Session::open(&globals, OpenMode::Existing)?;
+        let session = CliSession::open(&globals, OpenMode::Existing)?;
         let conversation = session.conversation()?;
         let branch = match args.name {
             None => return session.screen.line(&at_hand(&session, &conversation)),
@@ -270,7 +270,7 @@ impl Repl {
             return super::run(Arguments { globals, command });
         };
         globals.read_settings()?;
-        let session = Session::open(&globals, OpenMode::Create)?;
+        let session = CliSession::open(&globals, OpenMode::Create)?;
         let id = session.conversation_id(&id)?;
         let (known, verb) = match session.engine.conversation(&session.call, &id) {
             Err(error) if error.kind() == Kind::NotFound => {
@@ -304,14 +304,14 @@ impl Repl {
     }
 
     /// A look at the store, for what is not a command.
-    fn session(&self) -> Result<Session> {
+    fn session(&self) -> Result<CliSession> {
         let mut globals = self.globals.clone();
         globals.read_settings()?;
-        Session::open(&globals, OpenMode::Existing)
+        CliSession::open(&globals, OpenMode::Existing)
     }
 }
 
-fn at_hand(session: &Session, conversation: &ConversationId) -> String {
+fn at_hand(session: &CliSession, conversation: &ConversationId) -> String {
     let label = session.screen.paint.branch(&format!("[{}]", visible(session.branch())));
     format!("conversation {} {label}", visible(conversation.as_str()))
 }

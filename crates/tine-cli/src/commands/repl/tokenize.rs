@@ -4,7 +4,7 @@
 
 /// A line taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct LineTokens {
     /// The words, without their quotes.
     pub(super) words: Vec<String>,
     /// Where the last word begins, if the line ends within it.
@@ -14,8 +14,8 @@ pub(super) struct Words {
 }
 
 /// Takes a line apart.
-pub(super) fn tokenize(line: &str) -> Words {
-    let mut found = Words::default();
+pub(super) fn tokenize(line: &str) -> LineTokens {
+    let mut found = LineTokens::default();
     let mut word: Option<String> = None;
     let mut start = 0;
     let mut quote = None;
