@@ -1,17 +1,17 @@
-//! Drawing a graph of commits: lines that part and come together again, newest first.
+//! Draws a commit graph, newest first.
 //!
-//! Each commit stands on a line of its own; between two of them lines part or join. A line is a
-//! column that waits for a commit; a commit stands in the first column that waits for it.
+//! Each commit has a row of its own; rows between commits fork and join lines. A line is a column
+//! that waits for a commit; a commit is drawn in the first column that waits for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 
-/// A commit that is to be drawn: its name and the names of those it builds on.
+/// A commit to draw.
 #[derive(Clone, Debug)]
 pub struct GraphNode<T> {
-    /// Its name.
+    /// Identifies the commit.
     pub id: T,
-    /// What it builds on.
+    /// Ids of its parents.
     pub parents: Vec<T>,
 }
 
@@ -20,18 +20,18 @@ pub struct GraphNode<T> {
 pub struct GraphRow {
     /// The lines, as text.
     pub lines: String,
-    /// The commit that stands here, by its place in what was given; a row between has none.
+    /// Index of the commit in this row; `None` for a row between commits.
     pub node: Option<usize>,
 }
 
-/// The places of nodes in an order in which none comes before one that builds on it, and else as
-/// they were given.
+/// Returns the indices of nodes in topological order, children before parents, otherwise in the
+/// given order.
 pub fn ordered<T: Copy + Eq + Hash>(nodes: &[GraphNode<T>]) -> Vec<usize> {
     let places: HashMap<T, usize> =
         nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
     let parents = |place: usize| {
-        let known = nodes[place].parents.iter().filter_map(|id| places.get(id).copied());
-        known.collect::<HashSet<usize>>()
+        let present = nodes[place].parents.iter().filter_map(|id| places.get(id).copied());
+        present.collect::<HashSet<usize>>()
     };
     let mut waiting_for = vec![0_usize; nodes.len()];
     for place in 0..nodes.len() {
@@ -54,7 +54,7 @@ pub fn ordered<T: Copy + Eq + Hash>(nodes: &[GraphNode<T>]) -> Vec<usize> {
     order
 }
 
-/// The rows of a drawing of nodes in order.
+/// Draws nodes that are in topological order.
 pub fn draw<T: Copy + Eq>(nodes: &[GraphNode<T>]) -> Vec<GraphRow> {
     let mut rows = Vec::new();
     let mut columns: Vec<Option<T>> = Vec::new();
@@ -63,7 +63,7 @@ pub fn draw<T: Copy + Eq>(nodes: &[GraphNode<T>]) -> Vec<GraphRow> {
             (0..columns.len()).filter(|column| columns[*column] == Some(node.id)).collect();
         let own = match waiting.split_first() {
             Some((own, others)) => {
-                join(&mut rows, &mut columns, *own, others);
+                join_lines(&mut rows, &mut columns, *own, others);
                 *own
             }
             None => take_column(&mut columns, node.id),
@@ -77,13 +77,13 @@ pub fn draw<T: Copy + Eq>(nodes: &[GraphNode<T>]) -> Vec<GraphRow> {
             lines: spaced(columns.iter().enumerate().map(cell)),
             node: Some(place),
         });
-        part(&mut rows, &mut columns, own, &node.parents);
+        fork_lines(&mut rows, &mut columns, own, &node.parents);
     }
     rows
 }
 
-/// Lines that lead to the same commit become one.
-fn join<T: Copy>(
+/// Joins lines that lead to the same commit.
+fn join_lines<T: Copy>(
     rows: &mut Vec<GraphRow>,
     columns: &mut [Option<T>],
     own: usize,
@@ -101,8 +101,8 @@ fn join<T: Copy>(
     rows.push(cells.row());
 }
 
-/// A commit's line goes on to the first that it builds on, and new lines to the others.
-fn part<T: Copy + Eq>(
+/// Continues a commit's line to its first parent and starts or connects lines to the others.
+fn fork_lines<T: Copy + Eq>(
     rows: &mut Vec<GraphRow>,
     columns: &mut Vec<Option<T>>,
     own: usize,
@@ -111,9 +111,9 @@ fn part<T: Copy + Eq>(
     columns[own] = parents.first().copied();
     let mut links = BTreeMap::new();
     for parent in parents.iter().skip(1) {
-        let known = columns.iter().position(|column| *column == Some(*parent));
-        let begins = known.is_none();
-        let column = known.unwrap_or_else(|| take_column(columns, *parent));
+        let existing = columns.iter().position(|column| *column == Some(*parent));
+        let begins = existing.is_none();
+        let column = existing.unwrap_or_else(|| take_column(columns, *parent));
         if column != own {
             links.insert(column, begins);
         }
@@ -133,7 +133,7 @@ fn part<T: Copy + Eq>(
     }
 }
 
-/// The first column that is free, taken for a line.
+/// Assigns the first free column to a line.
 fn take_column<T: Copy>(columns: &mut Vec<Option<T>>, id: T) -> usize {
     match columns.iter().position(Option::is_none) {
         Some(free) => {
@@ -152,7 +152,7 @@ const DOWN: u8 = 2;
 const LEFT: u8 = 4;
 const RIGHT: u8 = 8;
 
-/// A row between two commits: where each column's lines lead.
+/// A row between two commits: the directions of the lines in each column.
 struct Cells(Vec<u8>);
 
 impl Cells {
@@ -180,14 +180,14 @@ impl Cells {
     fn row(&self) -> GraphRow {
         let mut lines = String::new();
         for cell in &self.0 {
-            lines.push(sign(*cell));
+            lines.push(glyph(*cell));
             lines.push(if cell & RIGHT == 0 { ' ' } else { '─' });
         }
         GraphRow { lines: lines.trim_end().to_owned(), node: None }
     }
 }
 
-const fn sign(cell: u8) -> char {
+const fn glyph(cell: u8) -> char {
     match (cell & UP != 0, cell & DOWN != 0, cell & LEFT != 0, cell & RIGHT != 0) {
         (false, false, false, false) => ' ',
         (true, true, false, false) | (true, false, false, false) | (false, true, false, false) => {

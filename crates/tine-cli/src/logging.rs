@@ -1,4 +1,4 @@
-//! What commands that go on for long log, on standard error.
+//! Logging of long-running commands to standard error.
 
 use clap::ValueEnum;
 use tracing_subscriber::filter::Targets;
@@ -29,8 +29,8 @@ impl LogLevel {
         }
     }
 
-    /// The SDK of MCP takes hosts that err or go away for errors of this side; what really goes
-    /// wrong here is logged by the tools themselves.
+    /// Returns the targets to log. The MCP SDK logs misbehaving or disconnected hosts as errors;
+    /// the tools log real failures themselves, so the SDK is silent below `debug`.
     fn targets(self) -> Targets {
         let all = Targets::new().with_default(self.max_level());
         match self {
@@ -40,13 +40,13 @@ impl LogLevel {
     }
 }
 
-/// Logs as JSON, one record a line.
+/// Logs as JSON Lines.
 pub(crate) fn as_json(level: LogLevel) {
     let format = fmt().json().with_max_level(level.max_level()).with_writer(std::io::stderr);
     format.finish().with(level.targets()).init();
 }
 
-/// Logs as lines for people.
+/// Logs as plain text lines.
 pub(crate) fn as_lines(level: LogLevel) {
     let format =
         fmt().with_max_level(level.max_level()).with_ansi(false).with_writer(std::io::stderr);

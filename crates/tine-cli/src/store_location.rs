@@ -1,4 +1,4 @@
-//! Which store the arguments name, and opening it: the one place that knows all sorts of stores.
+//! Locates and opens the store that the arguments name. No other module knows every kind of store.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,33 +14,33 @@ use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::user_dirs;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreLocation {
-    /// A folder of this machine.
+    /// A folder on this machine.
     Folder(PathBuf),
-    /// A database.
+    /// A PostgreSQL database.
     Database(PostgresAddress),
 }
 
 impl StoreLocation {
-    /// The store that the arguments name, else the user's own.
-    pub(crate) fn of(globals: &Globals) -> Result<Self> {
+    /// Returns the store that the arguments name, or the user's default store.
+    pub(crate) fn from_globals(globals: &Globals) -> Result<Self> {
         match globals.named_store() {
-            Some(named) => StoreLocation::named(&named),
+            Some(named) => StoreLocation::parse(&named),
             None => Ok(StoreLocation::Folder(user_dirs::user_store()?)),
         }
     }
 
-    /// The store that a path or an address names.
-    pub(crate) fn named(name: &Path) -> Result<Self> {
+    /// Parses a path or a database address.
+    pub(crate) fn parse(name: &Path) -> Result<Self> {
         if let Some(text) = name.to_str().filter(|text| PostgresAddress::is_postgres_url(text)) {
             return Ok(StoreLocation::Database(PostgresAddress::parse(text)?));
         }
         if name.as_os_str().is_empty() {
             return Err(Failure::invalid("the store's path is empty; give a folder"));
         }
-        if is_like_an_address(name) {
+        if looks_like_address(name) {
             let why = format!(
                 "{0} is no folder, no postgres:// address and no http(s):// server; a folder of \
                  that name is ./{0}",
@@ -51,8 +51,8 @@ impl StoreLocation {
         Ok(StoreLocation::Folder(name.to_owned()))
     }
 
-    /// Whether both are the same store, as far as their names tell.
-    pub(crate) fn is(&self, other: &StoreLocation) -> bool {
+    /// Returns whether both name the same store.
+    pub(crate) fn is_same_as(&self, other: &StoreLocation) -> bool {
         match (self, other) {
             (StoreLocation::Folder(a), StoreLocation::Folder(b)) => {
                 a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
@@ -64,7 +64,6 @@ impl StoreLocation {
         }
     }
 
-    /// Opens it.
     pub(crate) fn open(&self, mode: OpenMode) -> Result<Arc<dyn Store>> {
         Ok(match self {
             StoreLocation::Folder(folder) => {
@@ -75,14 +74,14 @@ impl StoreLocation {
         })
     }
 
-    /// Where its tokens are.
+    /// Returns the path of the file of server tokens.
     pub(crate) fn token_file(&self) -> Result<PathBuf> {
-        self.beside("tokens.json")
+        self.companion_file("tokens.json")
     }
 
-    /// A file that is kept beside its records: in its folder, or, since a database has none, beside
-    /// the settings of the user who runs the server.
-    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf> {
+    /// Returns the path of a file that belongs to the store: in its folder, or, for a database, next
+    /// to the settings of the user who runs the server.
+    pub(crate) fn companion_file(&self, name: &str) -> Result<PathBuf> {
         let folder = match self {
             StoreLocation::Folder(folder) => folder.clone(),
             StoreLocation::Database(_) => user_dirs::config_folder().ok_or_else(|| {
@@ -96,8 +95,8 @@ impl StoreLocation {
         Ok(folder.join(name))
     }
 
-    /// Its folder, for what is done to files.
-    pub(crate) fn folder(self) -> Result<PathBuf> {
+    /// Returns the folder, for commands that work on files.
+    pub(crate) fn into_folder(self) -> Result<PathBuf> {
         match self {
             StoreLocation::Folder(folder) => Ok(folder),
             StoreLocation::Database(_) => Err(Failure::refused(
@@ -109,7 +108,7 @@ impl StoreLocation {
     }
 }
 
-/// Without any password.
+/// Never shows a password.
 impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,9 +118,9 @@ impl fmt::Display for StoreLocation {
     }
 }
 
-/// Whether a name that no folder has yet looks like a place on another machine: what is sent there
-/// would stay here.
-fn is_like_an_address(name: &Path) -> bool {
+/// Returns whether a path that does not exist looks like a remote address. Creating a folder with
+/// that name would keep data here that the user means to send elsewhere.
+fn looks_like_address(name: &Path) -> bool {
     let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
     first.is_some_and(|first| first.contains(':')) && !name.exists()
 }

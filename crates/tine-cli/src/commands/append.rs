@@ -21,7 +21,7 @@ use crate::terminal::text::visible;
 use crate::transcript;
 
 /// Stands behind turns that were not made again.
-const ALREADY: &str = "(there already)";
+const REUSED_SUFFIX: &str = "(there already)";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -87,12 +87,12 @@ pub(crate) struct AppendArgs {
     create: bool,
     /// Whether `-` is said and not read from standard input.
     #[arg(skip)]
-    literally: bool,
+    literal: bool,
 }
 
 impl AppendArgs {
     /// A text of the user, said as it stands.
-    pub(crate) fn saying(text: &str) -> Self {
+    pub(crate) fn literal_text(text: &str) -> Self {
         AppendArgs {
             text: vec![text.to_owned()],
             messages: None,
@@ -108,7 +108,7 @@ impl AppendArgs {
             created_at: None,
             redact: false,
             create: false,
-            literally: true,
+            literal: true,
         }
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn role_parser() -> impl TypedValueParser<Value = Role> {
 pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     // Everything is read before a store or a conversation is made for it: a bad message leaves
     // nothing behind.
-    let InputMessages { prompt, mut messages } = given(&args, &session::limits())?;
+    let InputMessages { prompt, mut messages } = read_input(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
     let session = &CliSession::open(globals, mode)?;
@@ -151,13 +151,13 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     report(session, &done)
 }
 
-fn given(args: &AppendArgs, limits: &Limits) -> Result<InputMessages> {
+fn read_input(args: &AppendArgs, limits: &Limits) -> Result<InputMessages> {
     if let Some(file) = &args.messages {
-        return input::messages(&InputSource::named(file), limits);
+        return input::read_messages(&InputSource::from_path(file), limits);
     }
-    let text = match args.literally {
+    let text = match args.literal {
         true => args.text.join(" "),
-        false => input::words_or_stdin(&args.text, limits)?,
+        false => input::text_or_stdin(&args.text, limits)?,
     };
     let message = Message {
         role: args.role,
@@ -186,7 +186,7 @@ fn conversation(
     }
     let wanted = match session.conversation() {
         Ok(wanted) => Some(wanted),
-        Err(failure @ Failure::Several { .. }) => return Err(failure),
+        Err(failure @ Failure::AmbiguousConversation { .. }) => return Err(failure),
         Err(_) => None,
     };
     if let Some(id) = &wanted {
@@ -221,9 +221,9 @@ fn report(session: &CliSession, done: &Appended) -> Result<()> {
     let label = paint.branch(&format!("[{}]", done.branch.name));
     session.screen.text(Paging::Direct, |out| {
         for turn in &done.turns {
-            let line = transcript::one_line(&session.screen, turn, ALREADY.len() + 1);
+            let line = transcript::one_line(&session.screen, turn, REUSED_SUFFIX.len() + 1);
             match turn.outcome {
-                Some(Outcome::Reused) => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+                Some(Outcome::Reused) => writeln!(out, "{line} {}", paint.dim(REUSED_SUFFIX))?,
                 _ => writeln!(out, "{line}")?,
             }
         }

@@ -15,7 +15,7 @@ use tine_formats::render::whole_path;
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::knowledge_view::{room, row, rows, value};
+use crate::knowledge_view::{room, row, value, write_rows};
 use crate::record_args;
 use crate::session::CliSession;
 use crate::terminal::text::{count, cut, visible};
@@ -49,7 +49,7 @@ pub(crate) struct BlameArgs {
 pub(crate) fn blame(session: &CliSession, args: BlameArgs) -> Result<()> {
     let of = match (args.entity, args.field, args.text) {
         (Some(entity), Some(field), _) => {
-            BlameOf::Field { entity: record_args::entity(session, &entity)?, field }
+            BlameOf::Field { entity: record_args::resolve_entity(session, &entity)?, field }
         }
         (_, _, text) => BlameOf::Text(text.unwrap_or_default()),
     };
@@ -95,7 +95,7 @@ fn write_blamed(out: &mut dyn Write, session: &CliSession, it: &Blamed) -> Resul
             facts.push(row(name, paint.hash(&hash.short())));
         }
     }
-    rows(out, &session.screen, 0, &facts)
+    write_rows(out, &session.screen, 0, &facts)
 }
 
 /// The end of the path that is meant.
@@ -155,7 +155,7 @@ enum BisectRun {
 
 pub(crate) fn bisect(session: &CliSession, args: BisectArgs) -> Result<()> {
     let at = end(session, args.at)?;
-    let entity = |text: &str| -> Result<EntityId> { record_args::entity(session, text) };
+    let entity = |text: &str| -> Result<EntityId> { record_args::resolve_entity(session, text) };
     let predicate = match (args.run, args.contains, args.entity, args.field) {
         (Some(BisectRun::Run { command }), None, None, None) => return run(session, at, &command),
         (None, Some(text), ..) => Predicate::Contains(text),
@@ -196,16 +196,16 @@ fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
         limit: None,
     };
     let path = whole_path(&*session.engine, &session.call, query)?;
-    let found = bisect_steps(path.turns.len(), |step| {
-        let verdict = judged(&path, step, command)?;
-        let word = match verdict {
+    let found = bisect_steps(path.turns.len(), |index| {
+        let verdict = judge_prefix(&path, index, command)?;
+        let label = match verdict {
             Verdict::Holds => "bad ",
             Verdict::DoesNot => "good",
             Verdict::Skip => "skip",
         };
         session
             .screen
-            .aside(&format!("{word}  {}", one_line(&session.screen, &path.turns[step], 6)));
+            .aside(&format!("{label}  {}", one_line(&session.screen, &path.turns[index], 6)));
         Ok::<_, Failure>(verdict)
     })?;
     let (first, tested) = found.map_err(|why| match why {
@@ -221,13 +221,13 @@ fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
 }
 
 /// What the command says of the path up to a turn.
-fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
-    let turn = &path.turns[step];
+fn judge_prefix(path: &PathPage, index: usize, command: &[String]) -> Result<Verdict> {
+    let turn = &path.turns[index];
     let so_far = PathPage {
         conversation: path.conversation.clone(),
         root: path.root.clone(),
         to: Some(turn.id),
-        turns: path.turns[..=step].to_vec(),
+        turns: path.turns[..=index].to_vec(),
         next: None,
     };
     let document = serde_json::to_vec(&so_far).map_err(io::Error::from)?;

@@ -48,7 +48,7 @@ pub(crate) struct CommitArgs {
 
 pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
     // A key that cannot be used is no reason to have made a commit.
-    let key = args.sign.as_deref().map(keys::private).transpose()?;
+    let key = args.sign.as_deref().map(keys::load_private_key).transpose()?;
     let window = args.start.zip(args.end).map(|(start, end)| WindowRef { start, end });
     // A window says by itself where it lies.
     let branch = match &window {

@@ -11,7 +11,7 @@ use tine_llm::Provider;
 use super::serve::listen_setting;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::knowledge_view::{row, rows};
+use crate::knowledge_view::{row, write_rows};
 use crate::settings::{self, Setting, SettingOrigin};
 use crate::store_location::StoreLocation;
 use crate::terminal::text::visible;
@@ -53,7 +53,7 @@ enum ConfigCommand {
 
 impl ConfigArgs {
     /// Whether only the place is asked for.
-    pub(crate) fn asks_path(&self) -> bool {
+    pub(crate) fn is_path(&self) -> bool {
         matches!(self.subcommand, Some(ConfigCommand::Path))
     }
 }
@@ -116,14 +116,14 @@ pub(crate) fn show(globals: &Globals) -> Result<()> {
         return screen.document(&document);
     }
     screen.text(Paging::Direct, |out| {
-        let mut told = Vec::new();
+        let mut rows = Vec::new();
         for file in &document.files {
-            told.push(row("file", visible(file)));
+            rows.push(row("file", visible(file)));
         }
         for setting in &document.settings {
             let value = setting.value.as_deref().unwrap_or("–");
             let from = screen.paint.dim(&format!("({})", visible(&setting.from)));
-            told.push(row(setting.name, format!("{}  {from}", visible(value))));
+            rows.push(row(setting.name, format!("{}  {from}", visible(value))));
         }
         for model in &document.models {
             let key = match (&model.key_env, model.key_is_set) {
@@ -132,12 +132,12 @@ pub(crate) fn show(globals: &Globals) -> Result<()> {
                 (None, _) => "no key".to_owned(),
             };
             let from = screen.paint.dim(&format!("({})", visible(&model.from)));
-            let ModelDocument { kind, model: asked, base_url, .. } = model;
-            let asked = visible(asked);
-            let line = format!("{kind} {asked} at {base_url}, {key}  {from}");
-            told.push(row(&format!("models.{}", model.name), line));
+            let ModelDocument { kind, model: model_name, base_url, .. } = model;
+            let model_name = visible(model_name);
+            let line = format!("{kind} {model_name} at {base_url}, {key}  {from}");
+            rows.push(row(&format!("models.{}", model.name), line));
         }
-        rows(out, &screen, 0, &told)
+        write_rows(out, &screen, 0, &rows)
     })
 }
 
@@ -160,7 +160,7 @@ fn effective(globals: &Globals) -> Result<Vec<SettingDocument>> {
             }
         }
         None => {
-            let place = StoreLocation::of(globals)?.to_string();
+            let place = StoreLocation::from_globals(globals)?.to_string();
             let origin = globals.store_setting().map_or(SettingOrigin::Default, |set| set.origin);
             all.push(setting("store", Setting { value: place, origin }));
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use tine_core::commit::Seen;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
 
-use crate::commit_view::{write_changes, write_words};
+use crate::commit_view::{write_changes, write_terms};
 use crate::failure::{Failure, Result};
 use crate::session::CliSession;
 use crate::terminal::text::{count, visible, wrap};
@@ -44,7 +44,7 @@ pub(crate) struct DiffArgs {
 }
 
 pub(crate) fn diff(session: &CliSession, args: &DiffArgs) -> Result<()> {
-    let found = compared(session, args)?;
+    let found = compare(session, args)?;
     if session.answered_json(|| found.clone())? {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub(crate) fn diff(session: &CliSession, args: &DiffArgs) -> Result<()> {
 }
 
 /// The comparison that the arguments ask for.
-fn compared(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
+fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let ask = |from: &str, to: &str| -> Result<Diff> {
         let query = DiffQuery {
             conversation: session.scope()?,
@@ -84,24 +84,24 @@ fn compared(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
         return ask(&args.from, session.branch());
     };
     let Some(to) = to.strip_prefix('.') else {
-        return ask(or_tip(session, from), or_tip(session, to));
+        return ask(side_or_tip(session, from), side_or_tip(session, to));
     };
-    let (from, to) = (or_tip(session, from), or_tip(session, to));
+    let (from, to) = (side_or_tip(session, from), side_or_tip(session, to));
     let both = ask(from, to)?;
     if both.from.conversation != both.to.conversation {
         let why = format!("`{from}` and `{to}` never were one; compare them as {from}..{to}");
         return Err(Failure::invalid(why));
     }
-    let parted = match (both.bases.first(), both.common) {
+    let fork_point = match (both.bases.first(), both.common) {
         (Some(commit), _) => commit.short(),
         (None, Some(turn)) => turn.short(),
         (None, None) => "root".to_owned(),
     };
-    ask(&parted, to)
+    ask(&fork_point, to)
 }
 
 /// A side that is left out is the branch at hand.
-fn or_tip<'s>(session: &'s CliSession, side: &'s str) -> &'s str {
+fn side_or_tip<'s>(session: &'s CliSession, side: &'s str) -> &'s str {
     if side.is_empty() { session.branch() } else { side }
 }
 
@@ -134,14 +134,15 @@ fn write_counts(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
     let turns = |wanted: fn(&TurnChange) -> bool| {
         found.changes.iter().filter(|change| wanted(change)).count()
     };
-    let told = [
+    let counts = [
         ("changed", turns(|it| matches!(it, TurnChange::Changed { .. }))),
         ("gained", turns(|it| matches!(it, TurnChange::Gained { .. }))),
         ("lost", turns(|it| matches!(it, TurnChange::Lost { .. }))),
         ("said again", turns(|it| matches!(it, TurnChange::Equal { .. }))),
     ];
-    let told: Vec<String> = told.iter().map(|(what, number)| format!("{number} {what}")).collect();
-    writeln!(out, "turns     {}", told.join(", "))?;
+    let counts: Vec<String> =
+        counts.iter().map(|(what, number)| format!("{number} {what}")).collect();
+    writeln!(out, "turns     {}", counts.join(", "))?;
     let sets =
         [("entities", &found.entities), ("keywords", &found.keywords), ("topics", &found.topics)];
     for (name, set) in sets {
@@ -240,12 +241,12 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
             continue;
         }
         writeln!(out, "\n{}", paint.bold(name))?;
-        let words =
+        let write_side =
             |out: &mut dyn Write, seen: &[Seen], sign: char, colour: &dyn Fn(&str) -> String| {
-                write_words(out, screen, seen, |word| colour(&format!("{sign} {word}")))
+                write_terms(out, screen, seen, |word| colour(&format!("{sign} {word}")))
             };
-        words(out, &set.lost, '-', &|word| paint.lost(word))?;
-        words(out, &set.gained, '+', &|word| paint.gained(word))?;
+        write_side(out, &set.lost, '-', &|word| paint.lost(word))?;
+        write_side(out, &set.gained, '+', &|word| paint.gained(word))?;
     }
     if !found.facts.is_empty() {
         writeln!(out, "\n{}", paint.bold("known"))?;

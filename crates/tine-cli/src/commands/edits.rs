@@ -83,9 +83,9 @@ pub(crate) fn edit(session: &CliSession, args: EditArgs) -> Result<()> {
 fn body(session: &CliSession, args: &EditArgs, role: Role) -> Result<Body> {
     let limits = session.limits();
     match &args.content {
-        None => input::body(input::words_or_stdin(&args.text, limits)?, role, limits),
+        None => input::body(input::text_or_stdin(&args.text, limits)?, role, limits),
         Some(file) => {
-            let content = input::json_file(&InputSource::named(file), limits)?;
+            let content = input::read_json(&InputSource::from_path(file), limits)?;
             input::content(content, role, limits)
         }
     }

@@ -16,7 +16,7 @@ use tine_engine::{
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::input::{self, InputSource};
-use crate::knowledge_view::{entity_line, field_rows, room, row, rows, value};
+use crate::knowledge_view::{entity_line, field_rows, room, row, value, write_rows};
 use crate::record_args;
 use crate::session::CliSession;
 use crate::terminal::text::{count, cut, visible};
@@ -212,7 +212,7 @@ fn list(session: &CliSession, args: EntityListArgs) -> Result<()> {
 
 fn show(session: &CliSession, args: &EntityShowArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = record_args::entity(session, &args.entity)?;
+    let id = record_args::resolve_entity(session, &args.entity)?;
     let as_of = AsOf { observed: args.at, stored: args.at_stored };
     let found = knowledge.entity(&session.call, id, as_of)?;
     report(session, &found)
@@ -240,19 +240,19 @@ fn report(session: &CliSession, it: &EntityView) -> Result<()> {
             facts.push(format!("merged from {from}"));
         }
         writeln!(out, "{}", session.screen.paint.dim(&facts.join(" · ")))?;
-        let mut told = field_rows(&session.screen, &it.snapshot.fields);
-        for (name, value) in &mut told {
+        let mut rows = field_rows(&session.screen, &it.snapshot.fields);
+        for (name, value) in &mut rows {
             if it.undeclared.contains(name) {
                 value.push_str("  (not in the schema)");
             }
         }
-        rows(out, &session.screen, 2, &told)
+        write_rows(out, &session.screen, 2, &rows)
     })
 }
 
 fn provenance(session: &CliSession, args: &EntityProvenanceArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = record_args::entity(session, &args.entity)?;
+    let id = record_args::resolve_entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
     let items = || found.to_vec();
     if session.answered_json(|| Listing::<FieldProvenance>::all(items()))? {
@@ -285,8 +285,8 @@ fn write_evidence(out: &mut dyn Write, session: &CliSession, it: &Evidence) -> R
     let at = precise_time(one.observed_at);
     writeln!(out, "  ← observation {}  {}{how}, observed {at}", one.id, one.origin.as_str())?;
     if let Some(run) = &it.interpretation {
-        let told = |name: &str| run.detail.get(name).and_then(Json::as_str).unwrap_or_default();
-        let version = [told("kind"), told("version"), told("model")]
+        let detail = |name: &str| run.detail.get(name).and_then(Json::as_str).unwrap_or_default();
+        let version = [detail("kind"), detail("version"), detail("model")]
             .into_iter()
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
@@ -332,7 +332,7 @@ fn correct(session: &CliSession, args: &EntityCorrectArgs) -> Result<()> {
             return Err(Failure::invalid(format!("`{name}` is given twice")));
         }
     }
-    let entity = record_args::entity(session, &args.entity)?;
+    let entity = record_args::resolve_entity(session, &args.entity)?;
     let call = session.call_with(args.key.as_deref());
     let request = Correct { entity, fields, observed_at: args.at };
     let made = knowledge.correct(&call, request)?;
@@ -340,28 +340,32 @@ fn correct(session: &CliSession, args: &EntityCorrectArgs) -> Result<()> {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
-        let told = [row("entity", entity), row("observation", made.observation.id)];
-        rows(out, &session.screen, 0, &told)?;
-        rows(out, &session.screen, 2, &field_rows(&session.screen, &made.observation.fields))
+        let rows = [row("entity", entity), row("observation", made.observation.id)];
+        write_rows(out, &session.screen, 0, &rows)?;
+        write_rows(out, &session.screen, 2, &field_rows(&session.screen, &made.observation.fields))
     })
 }
 
 fn merge(session: &CliSession, args: &EntityMergeArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let from = record_args::entity(session, &args.from)?;
-    let into = record_args::entity(session, &args.into)?;
+    let from = record_args::resolve_entity(session, &args.from)?;
+    let into = record_args::resolve_entity(session, &args.into)?;
     let done = knowledge.merge_entities(&session.call, Merge { from, into })?;
     report(session, &done)
 }
 
 fn separate(session: &CliSession, args: &EntitySeparateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let entity = record_args::entity(session, &args.entity)?;
-    let ids = args.observations.iter().map(|id| record_args::observation(entity, id));
+    let entity = record_args::resolve_entity(session, &args.entity)?;
+    let ids = args.observations.iter().map(|id| record_args::parse_observation(entity, id));
     let request = Separate {
         entity,
         observations: ids.collect::<Result<_>>()?,
-        into: args.into.as_deref().map(|into| record_args::entity(session, into)).transpose()?,
+        into: args
+            .into
+            .as_deref()
+            .map(|into| record_args::resolve_entity(session, into))
+            .transpose()?,
     };
     let done = knowledge.separate_entity(&session.call, request)?;
     report(session, &done)
@@ -369,7 +373,7 @@ fn separate(session: &CliSession, args: &EntitySeparateArgs) -> Result<()> {
 
 fn set_deleted(session: &CliSession, args: &EntityIdArgs, deleted: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = record_args::entity(session, &args.entity)?;
+    let id = record_args::resolve_entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
     if session.answered_json(|| done.clone())? {
         return Ok(());
@@ -401,7 +405,7 @@ fn schema(session: &CliSession, args: &SchemaArgs) -> Result<()> {
 
 fn register(session: &CliSession, args: &RegisterArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let json = input::json_file(&InputSource::named(&args.file), session.limits())?;
+    let json = input::read_json(&InputSource::from_path(&args.file), session.limits())?;
     let schema = Schema::from_json(&json).map_err(Error::from)?;
     let made = knowledge.register_schema(&session.call, NewSchema { schema })?;
     report_schema(session, &made)
@@ -417,7 +421,7 @@ fn report_schema(session: &CliSession, it: &Schema) -> Result<()> {
         if let Some(what) = &it.description {
             writeln!(out, "{}", visible(what))?;
         }
-        let told: Vec<_> = it
+        let rows: Vec<_> = it
             .fields
             .iter()
             .map(|(name, field)| {
@@ -427,6 +431,6 @@ fn report_schema(session: &CliSession, it: &Schema) -> Result<()> {
                 row(name, format!("{kind}, {strategy}{mark}"))
             })
             .collect();
-        rows(out, &session.screen, 2, &told)
+        write_rows(out, &session.screen, 2, &rows)
     })
 }

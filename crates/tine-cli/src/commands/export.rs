@@ -75,7 +75,7 @@ enum ExportFormat {
 
 impl ExportFormat {
     /// The form of another program.
-    fn other(self) -> Option<Form> {
+    fn foreign_form(self) -> Option<Form> {
         match self {
             ExportFormat::Bundle | ExportFormat::Html => None,
             ExportFormat::Markdown => Some(Form::Markdown),
@@ -87,27 +87,27 @@ impl ExportFormat {
 }
 
 /// Conversations, and the project that they are in.
-type Chosen = Vec<(Call, Vec<ConversationId>)>;
+type SelectedConversations = Vec<(Call, Vec<ConversationId>)>;
 
 pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
-    if args.to.is_some() && args.format.other().is_none() {
+    if args.to.is_some() && args.format.foreign_form().is_none() {
         return Err(Failure::invalid(
             "bundles and pages hold whole conversations; give --format for the path to a turn",
         ));
     }
-    let chosen = chosen(session, args)?;
+    let selected = select_conversations(session, args)?;
     match args.output.as_deref() {
-        None => to_stdout(session, args, &chosen),
-        Some(path) if path == Path::new("-") => to_stdout(session, args, &chosen),
+        None => to_stdout(session, args, &selected),
+        Some(path) if path == Path::new("-") => to_stdout(session, args, &selected),
         Some(path) => {
-            to_file(session, args, &chosen, path)?;
+            to_file(session, args, &selected, path)?;
             #[derive(Serialize)]
             struct ExportDocument {
                 file: PathBuf,
                 conversations: usize,
             }
             // The log of a project is none.
-            let ids = chosen.iter().flat_map(|(_, ids)| ids);
+            let ids = selected.iter().flat_map(|(_, ids)| ids);
             let conversations = ids.filter(|id| !id.as_str().starts_with('~')).count();
             if session.answered_json(|| ExportDocument { file: path.to_owned(), conversations })? {
                 return Ok(());
@@ -118,15 +118,15 @@ pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
     }
 }
 
-fn chosen(session: &CliSession, args: &ExportArgs) -> Result<Chosen> {
+fn select_conversations(session: &CliSession, args: &ExportArgs) -> Result<SelectedConversations> {
     if args.everything {
-        let mut chosen = Vec::new();
+        let mut selected = Vec::new();
         for project in session.engine.projects()? {
             let call = session.call.clone().in_project(project.id);
             let ids = everything(session, &call, args)?;
-            chosen.push((call, ids));
+            selected.push((call, ids));
         }
-        return Ok(chosen);
+        return Ok(selected);
     }
     let call = session.call.clone();
     if args.all {
@@ -149,7 +149,9 @@ fn chosen(session: &CliSession, args: &ExportArgs) -> Result<Chosen> {
 /// Every conversation of a project, and for a bundle also the project's own log.
 fn everything(session: &CliSession, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
     match &session.engine {
-        SessionEngine::Local(engine) if args.format.other().is_none() => Ok(engine.exported(call)?),
+        SessionEngine::Local(engine) if args.format.foreign_form().is_none() => {
+            Ok(engine.exported(call)?)
+        }
         _ => {
             let all = conversations::all_of(session, call, true)?;
             Ok(all.into_iter().map(|conversation| conversation.id).collect())
@@ -161,33 +163,33 @@ fn everything(session: &CliSession, call: &Call, args: &ExportArgs) -> Result<Ve
 fn write(
     session: &CliSession,
     args: &ExportArgs,
-    chosen: &Chosen,
+    selected: &SelectedConversations,
     out: &mut dyn Write,
 ) -> Result<()> {
     let (engine, to) = (&*session.engine, args.to.as_ref());
-    match args.format.other() {
+    match args.format.foreign_form() {
         Some(form) => {
-            for (call, ids) in chosen {
+            for (call, ids) in selected {
                 export::write(engine, call, ids, to, form, out)?;
             }
             Ok(())
         }
         None if args.format == ExportFormat::Html => {
-            page::wrap(out, |out| bundle(session, args, chosen, out))
+            page::wrap(out, |out| bundle(session, args, selected, out))
         }
-        None => bundle(session, args, chosen, out),
+        None => bundle(session, args, selected, out),
     }
 }
 
 fn bundle(
     session: &CliSession,
     args: &ExportArgs,
-    chosen: &Chosen,
+    selected: &SelectedConversations,
     out: &mut dyn Write,
 ) -> Result<()> {
-    match (&session.engine, chosen.as_slice()) {
-        (SessionEngine::Local(engine), chosen) => {
-            Ok(write_bundles(engine, chosen, out).map(|_| ())?)
+    match (&session.engine, selected.as_slice()) {
+        (SessionEngine::Local(engine), selected) => {
+            Ok(write_bundles(engine, selected, out).map(|_| ())?)
         }
         (SessionEngine::Remote(client), [(call, ids)]) => {
             // All of a project need not be named one by one.
@@ -202,9 +204,13 @@ fn bundle(
     }
 }
 
-fn to_stdout(session: &CliSession, args: &ExportArgs, chosen: &Chosen) -> Result<()> {
+fn to_stdout(
+    session: &CliSession,
+    args: &ExportArgs,
+    selected: &SelectedConversations,
+) -> Result<()> {
     let mut out = PipeWatcher { inner: BufWriter::new(io::stdout().lock()), closed: false };
-    let written = write(session, args, chosen, &mut out);
+    let written = write(session, args, selected, &mut out);
     let flushed = out.flush();
     if out.closed {
         return Err(Failure::ClosedPipe);
@@ -220,7 +226,7 @@ struct PipeWatcher<W> {
 }
 
 impl<W: Write> PipeWatcher<W> {
-    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+    fn record_closed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             self.closed |= error.kind() == io::ErrorKind::BrokenPipe;
         }
@@ -231,19 +237,24 @@ impl<W: Write> PipeWatcher<W> {
 impl<W: Write> Write for PipeWatcher<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let result = self.inner.write(bytes);
-        self.note(result)
+        self.record_closed(result)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let result = self.inner.flush();
-        self.note(result)
+        self.record_closed(result)
     }
 }
 
 /// Writes beside the file and renames at the end: a failed export leaves an older one as it was,
 /// and a new one may be read by whoever might read that. A link stays one, and what is no file
 /// (a pipe, a device) is written to.
-fn to_file(session: &CliSession, args: &ExportArgs, chosen: &Chosen, path: &Path) -> Result<()> {
+fn to_file(
+    session: &CliSession,
+    args: &ExportArgs,
+    selected: &SelectedConversations,
+    path: &Path,
+) -> Result<()> {
     let unwritable = |error: io::Error| {
         Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
     };
@@ -251,7 +262,7 @@ fn to_file(session: &CliSession, args: &ExportArgs, chosen: &Chosen, path: &Path
     if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {
         let file = File::options().write(true).open(path).map_err(unwritable)?;
         let mut out = BufWriter::new(file);
-        write(session, args, chosen, &mut out)?;
+        write(session, args, selected, &mut out)?;
         return out.flush().map_err(unwritable);
     }
     let target = match fs::read_link(path) {
@@ -268,7 +279,7 @@ fn to_file(session: &CliSession, args: &ExportArgs, chosen: &Chosen, path: &Path
             file.set_permissions(there.permissions()).map_err(unwritable)?;
         }
         let mut out = BufWriter::new(&file);
-        write(session, args, chosen, &mut out)?;
+        write(session, args, selected, &mut out)?;
         out.flush().map_err(unwritable)?;
         file.sync_all().map_err(unwritable)?;
         fs::rename(&partial, &target).map_err(unwritable)

@@ -105,7 +105,7 @@ pub(crate) fn ops(session: &CliSession, args: &OpsArgs) -> Result<()> {
                 operation.seq,
                 paint.dim(&short_time(operation.at)),
                 cut(&operation.actor, 10),
-                cut(&told(operation), room),
+                cut(&describe(operation), room),
             )?;
         }
         Ok(())
@@ -113,7 +113,7 @@ pub(crate) fn ops(session: &CliSession, args: &OpsArgs) -> Result<()> {
 }
 
 /// What was done, and to what where there is more to say.
-fn told(operation: &OperationView) -> String {
+fn describe(operation: &OperationView) -> String {
     match operation.summary.as_str() {
         "" => operation.kind.clone(),
         summary => format!("{}: {summary}", operation.kind),

@@ -24,7 +24,7 @@ use crate::terminal::Paging;
 use crate::terminal::text::count;
 
 /// How often followed folders are looked at.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// A file that was changed since is being written.
 const QUIET_MS: u64 = 60_000;
 /// Notes that are shown; --json has all.
@@ -84,7 +84,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     }
     let paths = match args.paths.is_empty() {
         false => args.paths.clone(),
-        true if args.watch => places(),
+        true if args.watch => agent_folders(),
         true => {
             return Err(Failure::invalid(
                 "nothing to import; name files or folders, or see what there is with --discover",
@@ -93,13 +93,13 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     };
     let mut seen = Seen::default();
     // Looked at before a store is made for it: a mistyped name leaves nothing behind.
-    let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(refused)?;
+    let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(import_error)?;
     let session = CliSession::open(globals, OpenMode::Create)?;
     let engine = match &session.engine {
         SessionEngine::Local(engine) => engine,
         SessionEngine::Remote(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
             to_server(globals, &session, &plan)?;
-            return nothing_missing(&plan);
+            return fail_if_missing(&plan);
         }
         SessionEngine::Remote(_) => session.engine.require_local(
             "import",
@@ -110,7 +110,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         && is_bundle(job)
     {
         one_bundle(globals, &session, engine, job)?;
-        return nothing_missing(&plan);
+        return fail_if_missing(&plan);
     }
     let settings = Settings {
         redact: !args.no_redact,
@@ -118,7 +118,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         project: globals.project().is_some().then(|| session.call.project.clone()),
         ..Settings::default()
     };
-    let mut landing = Landing::begin(engine, &session.call, settings).map_err(refused)?;
+    let mut landing = Landing::begin(engine, &session.call, settings).map_err(import_error)?;
     run(&mut landing, &plan, globals)?;
     landing.notes.extend(plan.notes.iter().cloned());
     report(&session, &landing, plan.unknown)?;
@@ -134,11 +134,11 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
             first.what
         )));
     }
-    nothing_missing(&plan)
+    fail_if_missing(&plan)
 }
 
 /// Fails if one of several places was not there.
-fn nothing_missing(plan: &Plan) -> Result<()> {
+fn fail_if_missing(plan: &Plan) -> Result<()> {
     let Some(missing) = plan.missing.first() else { return Ok(()) };
     let why = format!("{} is not there; the others were brought in", missing.display());
     Err(Failure::refused(Kind::NotFound, why))
@@ -148,7 +148,7 @@ fn is_bundle(job: &Job) -> bool {
     job.format == Format::Bundle
 }
 
-fn refused(error: Error) -> Failure {
+fn import_error(error: Error) -> Failure {
     match error {
         Error::Refused(error) => error.into(),
         Error::Read { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -160,7 +160,7 @@ fn refused(error: Error) -> Failure {
 }
 
 /// Where agents on this machine keep what was said.
-fn places() -> Vec<PathBuf> {
+fn agent_folders() -> Vec<PathBuf> {
     detect::places(&|name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()))
 }
 
@@ -184,7 +184,7 @@ fn run(landing: &mut Landing<'_>, plan: &Plan, globals: &Globals) -> Result<()> 
         // Its only work was to draw.
         let _ = ticker.join();
     }
-    done.map_err(refused)
+    done.map_err(import_error)
 }
 
 fn bar(bytes: u64, shown: bool) -> ProgressBar {
@@ -211,10 +211,10 @@ fn follow(
     }
     let mut versions: BTreeMap<PathBuf, (u64, u64, bool)> = BTreeMap::new();
     loop {
-        thread::sleep(LOOK);
-        let plan = detect::plan_again(paths, args.format, seen).map_err(refused)?;
+        thread::sleep(POLL_INTERVAL);
+        let plan = detect::plan_again(paths, args.format, seen).map_err(import_error)?;
         let before = landing.summary.clone();
-        let known = landing.notes.len();
+        let settled_notes = landing.notes.len();
         for job in &plan.jobs {
             let growing = now_ms().saturating_sub(job.modified_ms) < QUIET_MS;
             let version = (job.bytes, job.modified_ms, growing);
@@ -223,16 +223,16 @@ fn follow(
                 continue;
             }
             let done = if growing { landing.run_growing(job) } else { landing.run(job) };
-            done.map_err(refused)?;
+            done.map_err(import_error)?;
         }
-        landing.finish().map_err(refused)?;
+        landing.finish().map_err(import_error)?;
         if landing.summary.turns != before.turns {
             let turns = landing.summary.turns - before.turns;
             let line = format!("{} new", count(turns, "turn"));
             session.screen.line(&line)?;
         }
         // What a file that grows leaves out is only said once it is whole.
-        landing.notes.truncate(known);
+        landing.notes.truncate(settled_notes);
     }
 }
 
@@ -348,8 +348,8 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
         found: Vec<DiscoveredFolder>,
     }
     let mut found = Vec::new();
-    for place in places() {
-        let plan = detect::plan(std::slice::from_ref(&place), args.format).map_err(refused)?;
+    for place in agent_folders() {
+        let plan = detect::plan(std::slice::from_ref(&place), args.format).map_err(import_error)?;
         let mut formats: BTreeMap<Format, (u64, u64)> = BTreeMap::new();
         for job in &plan.jobs {
             let (files, bytes) = formats.entry(job.format).or_default();
@@ -392,7 +392,7 @@ fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
         SessionEngine::Local(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,
         SessionEngine::Remote(client) => client.import(project, &mut io::stdin().lock())?,
     };
-    imported(&session, &done)
+    report_bundle(&session, &done)
 }
 
 /// One bundle: what is wrong with it is why the command fails.
@@ -401,9 +401,9 @@ fn one_bundle(globals: &Globals, session: &CliSession, engine: &Engine, job: &Jo
     let bytes = tine_import::land::read_bundle_file(engine, project, &job.path);
     let done = bytes.map_err(|error| match error {
         tine_import::land::BundleFailure::Bundle(error) => Failure::from(error),
-        tine_import::land::BundleFailure::File(error) => refused(error),
+        tine_import::land::BundleFailure::File(error) => import_error(error),
     })?;
-    imported(session, &done)
+    report_bundle(session, &done)
 }
 
 fn to_server(globals: &Globals, session: &CliSession, plan: &Plan) -> Result<()> {
@@ -411,7 +411,7 @@ fn to_server(globals: &Globals, session: &CliSession, plan: &Plan) -> Result<()>
     let project = globals.project().is_some().then_some(&session.call.project);
     let mut total = Imported::default();
     for job in &plan.jobs {
-        let mut bundle = tine_import::land::open_bundle(&job.path).map_err(refused)?;
+        let mut bundle = tine_import::land::open_bundle(&job.path).map_err(import_error)?;
         let done = client.import(project, &mut bundle)?;
         total.conversations += done.conversations;
         total.extended += done.extended;
@@ -419,10 +419,10 @@ fn to_server(globals: &Globals, session: &CliSession, plan: &Plan) -> Result<()>
         total.turns += done.turns;
         total.operations += done.operations;
     }
-    imported(session, &total)
+    report_bundle(session, &total)
 }
 
-fn imported(session: &CliSession, done: &Imported) -> Result<()> {
+fn report_bundle(session: &CliSession, done: &Imported) -> Result<()> {
     if session.answered_json(|| *done)? {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use tine_engine::{
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
-use crate::knowledge_view::{fields_line, observation_line, room, row, rows, run_line};
+use crate::knowledge_view::{fields_line, observation_line, room, row, run_line, write_rows};
 use crate::record_args;
 use crate::session::CliSession;
 use crate::terminal::text::{count, visible};
@@ -105,10 +105,10 @@ pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()>
         return run(session);
     }
     if let Some(id) = &args.retry {
-        return retry(session, record_args::id(id)?, args.wait);
+        return retry(session, record_args::parse_id(id)?, args.wait);
     }
     if let Some(id) = &args.show {
-        return show(session, record_args::id(id)?, args.bytes);
+        return show(session, record_args::parse_id(id)?, args.bytes);
     }
     if let Some(pair) = &args.compare {
         let [before, after] = pair.as_slice() else {
@@ -116,22 +116,25 @@ pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()>
         };
         return compare(
             session,
-            RunPair { before: record_args::id(before)?, after: record_args::id(after)? },
+            RunPair {
+                before: record_args::parse_id(before)?,
+                after: record_args::parse_id(after)?,
+            },
         );
     }
     if let Some(id) = &args.replay {
-        return replay(session, record_args::id(id)?);
+        return replay(session, record_args::parse_id(id)?);
     }
     if let Some(id) = &args.of {
-        return of(session, record_args::id(id)?);
+        return list_runs_of(session, record_args::parse_id(id)?);
     }
-    again(session, args)
+    reinterpret(session, args)
 }
 
-fn again(session: &CliSession, args: InterpretArgs) -> Result<()> {
+fn reinterpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let sources: Vec<SourceId> =
-        args.sources.iter().map(|id| record_args::id(id)).collect::<Result<_>>()?;
+        args.sources.iter().map(|id| record_args::parse_id(id)).collect::<Result<_>>()?;
     let request = Reinterpret {
         sources,
         mime_type: args.mime,
@@ -145,13 +148,13 @@ fn again(session: &CliSession, args: InterpretArgs) -> Result<()> {
 }
 
 /// Runs as programs read them.
-fn all(runs: &[InterpretationView]) -> Listing<InterpretationView> {
+fn listing(runs: &[InterpretationView]) -> Listing<InterpretationView> {
     Listing::all(runs.to_vec())
 }
 
 /// Runs, one on each line.
 fn list(session: &CliSession, runs: &[InterpretationView]) -> Result<()> {
-    if session.answered_json(|| all(runs))? {
+    if session.answered_json(|| listing(runs))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -162,7 +165,7 @@ fn list(session: &CliSession, runs: &[InterpretationView]) -> Result<()> {
     })
 }
 
-fn of(session: &CliSession, source: SourceId) -> Result<()> {
+fn list_runs_of(session: &CliSession, source: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RunQuery { source: Some(source), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
@@ -184,8 +187,8 @@ fn status(session: &CliSession) -> Result<()> {
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let open = session.pages(None, ask)?.items;
-    let told = || QueueDocument { queue: found.clone(), runs: all(&open).items };
-    if session.answered_json(told)? {
+    let document = || QueueDocument { queue: found.clone(), runs: listing(&open).items };
+    if session.answered_json(document)? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -193,7 +196,7 @@ fn status(session: &CliSession) -> Result<()> {
         for run in &open {
             writeln!(out, "{}", run_line(&session.screen, run))?;
         }
-        let told: Vec<_> = found
+        let rows: Vec<_> = found
             .interpreters
             .iter()
             .map(|(name, about)| {
@@ -202,7 +205,7 @@ fn status(session: &CliSession) -> Result<()> {
             })
             .collect();
         writeln!(out, "interpreters:")?;
-        rows(out, &session.screen, 2, &told)
+        write_rows(out, &session.screen, 2, &rows)
     })
 }
 
@@ -218,7 +221,7 @@ fn run(session: &CliSession) -> Result<()> {
         }
         done.push(run);
     }
-    if session.answered_json(|| all(&done))? {
+    if session.answered_json(|| listing(&done))? {
         return Ok(());
     }
     let failed = done.iter().filter(|run| run.status == RunStatus::Failed).count();
@@ -266,16 +269,16 @@ fn retry(session: &CliSession, id: InterpretationId, wait: bool) -> Result<()> {
 fn show(session: &CliSession, id: InterpretationId, bytes: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
-    let told = || match bytes {
+    let document = || match bytes {
         true => run.clone(),
         false => InterpretationView::without_bytes(run.clone()),
     };
-    if session.answered_json(told)? {
+    if session.answered_json(document)? {
         return Ok(());
     }
     let (request, response) = (run.detail.remove("request"), run.detail.remove("response"));
     session.screen.text(Paging::Paged, |out| {
-        rows(out, &session.screen, 0, &run_rows(&run))?;
+        write_rows(out, &session.screen, 0, &run_rows(&run))?;
         for id in &run.observations {
             writeln!(out, "  {id}")?;
         }
@@ -288,7 +291,7 @@ fn show(session: &CliSession, id: InterpretationId, bytes: bool) -> Result<()> {
 }
 
 fn run_rows(run: &InterpretationView) -> Vec<(String, String)> {
-    let mut told = vec![
+    let mut rows = vec![
         row("run", run.id),
         row("status", run.status.as_str()),
         row("interpreter", visible(&run.interpreter)),
@@ -297,28 +300,28 @@ fn run_rows(run: &InterpretationView) -> Vec<(String, String)> {
     ];
     let times = [("started", run.started_at), ("finished", run.finished_at)];
     for (name, at) in times.into_iter().filter_map(|(name, at)| Some((name, at?))) {
-        told.push(row(name, precise_time(at)));
+        rows.push(row(name, precise_time(at)));
     }
-    told.push(row("attempts", run.attempts));
+    rows.push(row("attempts", run.attempts));
     if let Some(first) = run.retry_of {
-        told.push(row("retry of", first));
+        rows.push(row("retry of", first));
     }
     for (name, value) in run.detail.iter().filter(|(_, value)| !value.is_null()) {
         let value = match value {
             Json::String(text) => visible(text).into_owned(),
             other => visible(&other.to_canonical()).into_owned(),
         };
-        told.push(row(&name.replace('_', " "), value));
+        rows.push(row(&name.replace('_', " "), value));
     }
     if let Some(error) = &run.error {
-        told.push(row("error", visible(error)));
+        rows.push(row("error", visible(error)));
     }
-    told.extend(run.notes.iter().map(|note| row("note", visible(note))));
+    rows.extend(run.notes.iter().map(|note| row("note", visible(note))));
     if !run.unknown_fields.is_empty() {
-        told.push(row("not in schemas", visible(&run.unknown_fields.join(", "))));
+        rows.push(row("not in schemas", visible(&run.unknown_fields.join(", "))));
     }
-    told.push(row("observations", run.observations.len()));
-    told
+    rows.push(row("observations", run.observations.len()));
+    rows
 }
 
 fn write_bytes(

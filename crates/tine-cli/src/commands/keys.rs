@@ -21,10 +21,10 @@ use crate::user_dirs;
 pub(crate) const DEFAULT: &str = "default";
 
 /// How files of keys end.
-const ENDING: &str = "key";
+const EXTENSION: &str = "key";
 
 /// More than any key has.
-const KEY_BYTES: u64 = 1024;
+const MAX_KEY_BYTES: u64 = 1024;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -77,7 +77,7 @@ pub(crate) fn key(globals: &Globals, args: KeyArgs) -> Result<()> {
 }
 
 /// A private key by its name.
-pub(crate) fn private(name: &str) -> Result<PrivateKey> {
+pub(crate) fn load_private_key(name: &str) -> Result<PrivateKey> {
     read(name, &file(name)?)
 }
 
@@ -103,7 +103,7 @@ fn list(screen: &Screen) -> Result<()> {
     for entry in entries.map_err(|error| failed(&folder, &error))? {
         let path = entry.path();
         let name = path.file_stem().and_then(|name| name.to_str());
-        if let (Some(name), true) = (name, path.extension().is_some_and(|it| it == ENDING)) {
+        if let (Some(name), true) = (name, path.extension().is_some_and(|it| it == EXTENSION)) {
             keys.push(key_document(name, &path)?);
         }
     }
@@ -128,7 +128,7 @@ fn file(name: &str) -> Result<PathBuf> {
             format!("`{name}` cannot be a key's name; use letters, digits, `-`, `_`, `.`, `@`");
         return Err(Failure::invalid(why));
     }
-    Ok(user_dirs::keys()?.join(format!("{name}.{ENDING}")))
+    Ok(user_dirs::keys()?.join(format!("{name}.{EXTENSION}")))
 }
 
 fn key_document(name: &str, path: &Path) -> Result<KeyDocument> {
@@ -140,10 +140,10 @@ fn make(name: &str) -> Result<KeyDocument> {
     let path = file(name)?;
     let folder = user_dirs::keys()?;
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
-    let key = PrivateKey::from_random(random());
+    let key = PrivateKey::from_random(random_seed());
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    only_for_the_user(&mut options);
+    restrict_to_owner(&mut options);
     let mut file = options.open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::refused(
             Kind::Conflict,
@@ -164,9 +164,9 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
         ),
         _ => failed(path, &error),
     })?;
-    refuse_open_to_others(path, &file)?;
+    check_permissions(path, &file)?;
     let mut digits = String::new();
-    let read = file.take(KEY_BYTES).read_to_string(&mut digits);
+    let read = file.take(MAX_KEY_BYTES).read_to_string(&mut digits);
     read.map_err(|error| failed(path, &error))?;
     PrivateKey::from_hex(&digits).ok_or_else(|| {
         let why = format!("{} holds no key: 64 hexadecimal digits", path.display());
@@ -175,16 +175,16 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
 }
 
 #[cfg(unix)]
-fn only_for_the_user(options: &mut OpenOptions) {
+fn restrict_to_owner(options: &mut OpenOptions) {
     use std::os::unix::fs::OpenOptionsExt;
     options.mode(0o600);
 }
 
 #[cfg(not(unix))]
-fn only_for_the_user(_: &mut OpenOptions) {}
+fn restrict_to_owner(_: &mut OpenOptions) {}
 
 #[cfg(unix)]
-fn refuse_open_to_others(path: &Path, file: &File) -> Result<()> {
+fn check_permissions(path: &Path, file: &File) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_err(|error| failed(path, &error))?.permissions().mode();
     if mode & 0o077 == 0 {
@@ -196,7 +196,7 @@ fn refuse_open_to_others(path: &Path, file: &File) -> Result<()> {
 }
 
 #[cfg(not(unix))]
-fn refuse_open_to_others(_: &Path, _: &File) -> Result<()> {
+fn check_permissions(_: &Path, _: &File) -> Result<()> {
     Ok(())
 }
 
@@ -205,7 +205,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Forty random bytes, hashed into the thirty-two that a key has.
-fn random() -> [u8; 32] {
+fn random_seed() -> [u8; 32] {
     let bytes: Vec<u8> = (0..4).flat_map(|_| SystemEntropy.ten_bytes()).collect();
     Digest::of(&bytes).0
 }

@@ -97,7 +97,7 @@ pub(crate) fn stats(session: &CliSession, args: &StatsArgs) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         let store = &stats.store;
         writeln!(out, "store")?;
-        rows(
+        write_counts(
             out,
             &[
                 ("projects", store.projects),
@@ -111,7 +111,7 @@ pub(crate) fn stats(session: &CliSession, args: &StatsArgs) -> Result<()> {
         )?;
         if let (Some(id), Some(its)) = (named, &stats.conversation) {
             writeln!(out, "{}", visible(id.as_str()))?;
-            rows(
+            write_counts(
                 out,
                 &[
                     ("turns", its.turns),
@@ -170,7 +170,7 @@ fn label(share: &UsageShare) -> &str {
     share.name.as_deref().unwrap_or("(others)")
 }
 
-fn rows(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {
+fn write_counts(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {
     for (name, count) in rows {
         writeln!(out, "  {name:<14} {count:>12}")?;
     }

@@ -9,7 +9,7 @@ use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
 
 use super::branches::ends_on;
 use crate::arguments::reference;
-use crate::commit_view::{write_changes, write_conflicts, write_ways_out};
+use crate::commit_view::{write_changes, write_conflicts, write_resolve_hints};
 use crate::editor;
 use crate::failure::{Failure, Result};
 use crate::session::CliSession;
@@ -94,7 +94,7 @@ fn edited(session: &CliSession, request: &MergeBranches) -> Result<Summary> {
         let turn = line.turn.map(|turn| format!(" [{}]", turn.short())).unwrap_or_default();
         text.push_str(&format!("- {}{turn}\n", line.text));
     }
-    let words = editor::edited(&text)?;
+    let words = editor::edit_text(&text)?;
     match words.trim() {
         "" => Err(Failure::invalid("the text is empty; nothing was merged")),
         words => Ok(Summary::Text(words.to_owned())),
@@ -147,7 +147,7 @@ fn write_merged(
     if done.dry_run {
         return Ok(());
     }
-    write_ways_out(out, &done.conflicts, target)
+    write_resolve_hints(out, &done.conflicts, target)
 }
 
 #[derive(Debug, Args)]

@@ -21,10 +21,10 @@ use crate::terminal::Screen;
 use crate::terminal::text::count;
 
 /// How often the bar is drawn.
-const DRAW: Duration = Duration::from_millis(100);
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Columns of the bar.
-const BAR: u64 = 30;
+const BAR_COLUMNS: u64 = 30;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -73,8 +73,8 @@ struct Migrated {
 pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
     globals.require_local("tine migrate", "name both stores themselves")?;
     let screen = Screen::new(globals);
-    let from = StoreLocation::named(&args.from)?;
-    let to = args.to.as_deref().map(StoreLocation::named).transpose()?;
+    let from = StoreLocation::parse(&args.from)?;
+    let to = args.to.as_deref().map(StoreLocation::parse).transpose()?;
     match (to, args.dry_run) {
         (to, true) => {
             let all = [Some(from), to].into_iter().flatten().map(|place| format(&place));
@@ -92,7 +92,7 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
             }
             screen.line(&describe_format(&format))
         }
-        (Some(to), false) => copied(&screen, &from, &to),
+        (Some(to), false) => copy_store(&screen, &from, &to),
     }
 }
 
@@ -119,7 +119,7 @@ fn describe_format(format: &StoreFormat) -> String {
     }
 }
 
-fn copied(screen: &Screen, from: &StoreLocation, to: &StoreLocation) -> Result<()> {
+fn copy_store(screen: &Screen, from: &StoreLocation, to: &StoreLocation) -> Result<()> {
     let source = from.open(OpenMode::Existing)?;
     let target = to.open(OpenMode::Create)?;
     let mut bar = CopyProgressBar::new();
@@ -182,13 +182,13 @@ impl CopyProgressBar {
     }
 
     fn draw(&mut self, done: &CopyProgress) {
-        if !self.shown || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW) {
+        if !self.shown || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_INTERVAL) {
             return;
         }
         self.drawn = Some(Instant::now());
         let of = done.source_operations.max(done.operations).max(1);
-        let full = usize::try_from(BAR * done.operations / of).unwrap_or(0);
-        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR as usize - full));
+        let full = usize::try_from(BAR_COLUMNS * done.operations / of).unwrap_or(0);
+        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR_COLUMNS as usize - full));
         let doing = match done.conversations {
             0 => format!("{} of {of} operations", done.operations),
             compared => format!("compared {}", count(compared, "conversation")),

@@ -55,7 +55,7 @@ use crate::session::CliSession;
 pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     // Where the settings are can be asked also when they cannot be read.
     if let Command::Config(args) = &arguments.command
-        && args.asks_path()
+        && args.is_path()
     {
         return config::path(&arguments.globals);
     }

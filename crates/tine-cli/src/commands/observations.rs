@@ -30,7 +30,7 @@ pub(crate) struct ObservationsArgs {
 
 pub(crate) fn observations(session: &CliSession, args: &ObservationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let entity = record_args::entity(session, &args.entity)?;
+    let entity = record_args::resolve_entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
     let found = session.pages(args.number, ask)?;
     if session.answered_json(|| found.clone())? {

@@ -17,7 +17,7 @@ use crate::labels::Labels;
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
-use crate::transcript::{one_line, wrapped, write_turn};
+use crate::transcript::{one_line, write_turn, write_wrapped};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -287,7 +287,7 @@ pub(crate) fn path(session: &CliSession, args: PathArgs) -> Result<()> {
         if let Some(prompt) = prompt {
             let root = session.screen.paint.role(Role::System, "system (root)");
             writeln!(out, "{root}")?;
-            wrapped(out, &session.screen, prompt, None)?;
+            write_wrapped(out, &session.screen, prompt, None)?;
             first = false;
         }
         for turn in &path.turns {

@@ -57,16 +57,16 @@ struct RepairDocument {
 }
 
 pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
-    let from = StoreLocation::of(globals)?.folder()?;
+    let from = StoreLocation::from_globals(globals)?.into_folder()?;
     check_target(&from, to)?;
-    let scratch = ScratchFolder(beside(to));
+    let scratch = ScratchFolder(scratch_path(to));
     let salvaged = tine_sqlite::salvage(&from, &scratch.0)?;
     let open =
         |folder: &Path, mode| SqliteStore::open_with(folder, OpenOptions { mode, vfs: None });
     let damaged = open(&scratch.0, OpenMode::Existing)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::new(open(to, OpenMode::Create)?), clock, entropy, limits());
-    let session = CliSession::over(SessionEngine::Local(engine.clone()), globals)?;
+    let session = CliSession::with_engine(SessionEngine::Local(engine.clone()), globals)?;
 
     let mut list = LeftOutList { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };
     let mut failed = None;
@@ -102,7 +102,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     if session.screen.json {
         session.answered_json(|| document)?;
     } else {
-        tell(&session, &document, &done, &list)?;
+        print_report(&session, &document, &done, &list)?;
     }
     if done.left_out > 0 {
         let records = count(done.left_out, "record");
@@ -131,13 +131,13 @@ fn check_target(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// A folder beside another one, for the time of the repair.
-fn beside(folder: &Path) -> PathBuf {
+fn scratch_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(format!(".{}.salvage", std::process::id()));
     PathBuf::from(name)
 }
 
-fn tell(
+fn print_report(
     session: &CliSession,
     document: &RepairDocument,
     done: &Repaired,
@@ -186,7 +186,7 @@ impl LeftOutList {
             self.first.push(format!("{}{within}: {}", record.record, record.why));
         }
         match &mut self.file {
-            Some(file) => writeln!(file, "{}", line(record).to_canonical()),
+            Some(file) => writeln!(file, "{}", left_out_json(record).to_canonical()),
             None => Ok(()),
         }
     }
@@ -200,7 +200,7 @@ impl LeftOutList {
     }
 }
 
-fn line(left_out: LeftOut) -> Json {
+fn left_out_json(left_out: LeftOut) -> Json {
     let LeftOut { project, conversation, record, why, turn } = left_out;
     let text = |value: &dyn ToString| Json::String(value.to_string());
     let turn = turn.map(|turn| {

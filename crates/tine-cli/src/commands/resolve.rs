@@ -6,7 +6,7 @@ use tine_core::EntityId;
 use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
 
 use super::commits;
-use crate::commit_view::{write_conflicts, write_ways_out};
+use crate::commit_view::{write_conflicts, write_resolve_hints};
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::record_args;
@@ -165,7 +165,7 @@ pub(crate) fn resolve(session: &CliSession, args: ResolveArgs) -> Result<()> {
 fn entity_field(text: &str) -> Result<(EntityId, String)> {
     match text.split_once('.') {
         Some((entity, field)) if !field.is_empty() => {
-            Ok((record_args::id(entity)?, field.to_owned()))
+            Ok((record_args::parse_id(entity)?, field.to_owned()))
         }
         _ => {
             let why = format!("`{text}` names no field; give one as ent_….city");
@@ -191,6 +191,6 @@ fn list(session: &CliSession, branch: &str) -> Result<()> {
         let number = count(conflicts.len() as u64, "field");
         writeln!(out, "{number} to decide on {}", visible(branch))?;
         write_conflicts(out, &session.screen, &conflicts)?;
-        write_ways_out(out, &conflicts, branch)
+        write_resolve_hints(out, &conflicts, branch)
     })
 }

@@ -34,7 +34,7 @@ const LISTEN: &str = "127.0.0.1:8000";
 /// Where to listen, and who says so.
 pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Setting<String> {
     let file = globals.settings.listen.as_ref();
-    settings::chosen(("--listen", argument), "TINE_LISTEN", file)
+    settings::by_precedence(("--listen", argument), "TINE_LISTEN", file)
         .unwrap_or_else(|| Setting { value: LISTEN.to_owned(), origin: SettingOrigin::Default })
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     logging::as_json(args.log);
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
-    let place = StoreLocation::of(globals)?;
+    let place = StoreLocation::from_globals(globals)?;
     let store = place.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
@@ -99,7 +99,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let options = Options {
         actor: globals.actor(),
         tokens,
-        visited: place.beside(VISITED).ok(),
+        visited: place.companion_file(VISITED).ok(),
         token_required,
         hosts: args.host,
         connections: connections(),

@@ -8,14 +8,14 @@ use tine_core::{Json, Kind, Reference};
 use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
 
 use crate::arguments::{names_root, reference};
-use crate::commit_view::write_whole;
+use crate::commit_view::write_commit_details;
 use crate::failure::{Failure, Result};
-use crate::knowledge_view::{row, rows};
+use crate::knowledge_view::{row, write_rows};
 use crate::labels::Labels;
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
-use crate::transcript::{marks, one_line, wrapped, write_content};
+use crate::transcript::{badges, one_line, write_content, write_wrapped};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -97,8 +97,8 @@ pub(crate) fn show(session: &CliSession, args: &ShowArgs) -> Result<()> {
             ("siblings", args.siblings, &shown.siblings),
             ("versions", args.versions, &shown.versions),
         ];
-        for (name, asked, turns) in lists {
-            if asked {
+        for (name, requested, turns) in lists {
+            if requested {
                 writeln!(out, "\n{name}")?;
                 for turn in turns {
                     writeln!(out, "  {}", one_line(&session.screen, turn, 2))?;
@@ -138,17 +138,17 @@ fn show_commit(session: &CliSession, commit: &CommitView) -> Result<()> {
     if session.answered_json(|| commit.clone())? {
         return Ok(());
     }
-    session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
+    session.screen.text(Paging::Paged, |out| write_commit_details(out, &session.screen, commit))
 }
 
 fn write_rings(out: &mut dyn Write, session: &CliSession, about: &TurnRings) -> Result<()> {
     let rings = &about.rings;
     let list =
-        |words: Vec<String>| if words.is_empty() { "–".to_owned() } else { words.join(", ") };
+        |items: Vec<String>| if items.is_empty() { "–".to_owned() } else { items.join(", ") };
     let keywords = rings.keywords.iter().map(|it| visible(&it.text).into_owned()).collect();
     let facets = rings.facets.iter().map(|it| it.name.to_owned()).collect();
     let names = about.names.iter().map(|it| format!("{} ({})", visible(&it.name), it.entity_type));
-    let told = [
+    let rows = [
         row("keywords", list(keywords)),
         row("intent", rings.intent.as_str()),
         row("facets", list(facets)),
@@ -156,7 +156,7 @@ fn write_rings(out: &mut dyn Write, session: &CliSession, about: &TurnRings) -> 
         row("found by", &about.extractor),
     ];
     writeln!(out, "\nrings")?;
-    rows(out, &session.screen, 2, &told)?;
+    write_rows(out, &session.screen, 2, &rows)?;
     let letters: Vec<char> = about.text.chars().collect();
     for (number, segment) in (1..).zip(&rings.segments) {
         let text: String =
@@ -181,7 +181,7 @@ fn document(shown: &TurnDetails, args: &ShowArgs) -> impl Serialize {
         #[serde(skip_serializing_if = "Option::is_none")]
         rings: Option<TurnRings>,
     }
-    let views = |asked: bool, turns: &[TurnView]| asked.then(|| turns.to_vec());
+    let views = |requested: bool, turns: &[TurnView]| requested.then(|| turns.to_vec());
     TurnDocument {
         turn: shown.turn.clone(),
         children: views(args.children, &shown.children),
@@ -231,7 +231,7 @@ fn write_facts(
     let lists = [
         ("branches", labels.branches(&turn.id).join(", ")),
         ("bookmarks", labels.bookmarks(&turn.id).join(", ")),
-        ("state", marks(turn).join(", ")),
+        ("state", badges(turn).join(", ")),
         ("title", turn.metadata.title.clone().unwrap_or_default()),
         ("auto title", turn.metadata.auto_title.clone().unwrap_or_default()),
         ("tags", turn.metadata.tags.iter().cloned().collect::<Vec<_>>().join(", ")),
@@ -279,7 +279,7 @@ fn show_root(session: &CliSession) -> Result<()> {
                 }
                 if let Some(prompt) = &root.system_prompt {
                     writeln!(out)?;
-                    wrapped(out, &session.screen, prompt, None)?;
+                    write_wrapped(out, &session.screen, prompt, None)?;
                 }
             }
         }

@@ -7,7 +7,7 @@ use tine_core::{Kind, SourceId};
 use tine_engine::{RunQuery, SourceView};
 
 use crate::failure::{Failure, Result};
-use crate::knowledge_view::{row, rows, run_line, source_line};
+use crate::knowledge_view::{row, run_line, source_line, write_rows};
 use crate::record_args;
 use crate::session::CliSession;
 use crate::terminal::text::{is_plain, visible};
@@ -50,8 +50,10 @@ enum SourceCommand {
 pub(crate) fn source(session: &CliSession, args: &SourceArgs) -> Result<()> {
     match &args.subcommand {
         SourceCommand::List { number } => list(session, *number),
-        SourceCommand::Show { source } => show(session, record_args::id(source)?),
-        SourceCommand::Cat { source, force } => cat(session, record_args::id(source)?, *force),
+        SourceCommand::Show { source } => show(session, record_args::parse_id(source)?),
+        SourceCommand::Cat { source, force } => {
+            cat(session, record_args::parse_id(source)?, *force)
+        }
     }
 }
 
@@ -72,24 +74,24 @@ fn list(session: &CliSession, number: Option<usize>) -> Result<()> {
 
 /// What is known of a source, one row for each.
 pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
-    let mut told = vec![
+    let mut rows = vec![
         row("source", source.id),
         row("sha256", source.content_hash.to_hex()),
         row("bytes", source.size_bytes),
         row("type", visible(&source.mime_type)),
     ];
     if let Some(name) = &source.original_filename {
-        told.push(row("name", visible(name)));
+        rows.push(row("name", visible(name)));
     }
     let by = visible(&source.stored_by);
-    told.push(row("stored", format!("{} by {by}", precise_time(source.stored_at))));
+    rows.push(row("stored", format!("{} by {by}", precise_time(source.stored_at))));
     if let Some(turn) = source.turn {
-        told.push(row("turn", turn));
+        rows.push(row("turn", turn));
     }
     if source.purged {
-        told.push(row("state", "purged: its bytes were erased"));
+        rows.push(row("state", "purged: its bytes were erased"));
     }
-    told
+    rows
 }
 
 fn show(session: &CliSession, id: SourceId) -> Result<()> {
@@ -102,7 +104,7 @@ fn show(session: &CliSession, id: SourceId) -> Result<()> {
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let runs = session.pages(None, ask)?.items;
     session.screen.text(Paging::Paged, |out| {
-        rows(out, &session.screen, 0, &source_rows(&source))?;
+        write_rows(out, &session.screen, 0, &source_rows(&source))?;
         for run in &runs {
             writeln!(out, "{}", run_line(&session.screen, run))?;
         }

@@ -18,7 +18,7 @@ use super::append::role_parser;
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
 use crate::input::{self, InputSource};
-use crate::knowledge_view::{row, rows, run_row, stored_turn, write_asides};
+use crate::knowledge_view::{row, run_row, stored_turn_rows, write_notes, write_rows};
 use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
@@ -192,7 +192,7 @@ fn turn(globals: &Globals, args: StoreTurnArgs) -> Result<()> {
     // Everything is read before a store is made for it: a bad call leaves nothing behind.
     let message = message(&args, &session::limits())?;
     let attachments: Vec<SourceId> =
-        args.attach.iter().map(|id| crate::record_args::id(id)).collect::<Result<_>>()?;
+        args.attach.iter().map(|id| crate::record_args::parse_id(id)).collect::<Result<_>>()?;
     let session = CliSession::open(globals, OpenMode::Create)?;
     let request = StoreTurn {
         conversation: Some(args.host_conversation),
@@ -211,25 +211,27 @@ fn turn(globals: &Globals, args: StoreTurnArgs) -> Result<()> {
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_turn(&call, request)?;
     if session.screen.json {
-        let told = StoredTurnAnswer::new(done, false);
-        return session.screen.document(&Leading::new(&session.call.project, told));
+        let answer = StoredTurnAnswer::new(done, false);
+        return session.screen.document(&Leading::new(&session.call.project, answer));
     }
     session.screen.text(Paging::Direct, |out| {
-        let mut told = stored_turn(&session.screen, &done);
-        told.extend(run_row(&session.screen, done.interpretation.as_ref()));
-        rows(out, &session.screen, 0, &told)?;
-        write_asides(out, &done.warnings, done.replayed, done.undone)
+        let mut rows = stored_turn_rows(&session.screen, &done);
+        rows.extend(run_row(&session.screen, done.interpretation.as_ref()));
+        write_rows(out, &session.screen, 0, &rows)?;
+        write_notes(out, &done.warnings, done.replayed, done.undone)
     })
 }
 
 fn message(args: &StoreTurnArgs, limits: &Limits) -> Result<Message> {
     let body = match (&args.file, &args.content_json) {
-        (Some(file), _) => input::body(InputSource::named(file).text(limits)?, args.role, limits)?,
+        (Some(file), _) => {
+            input::body(InputSource::from_path(file).read_text(limits)?, args.role, limits)?
+        }
         (None, Some(json)) => {
             let content = input::json_argument("--content-json", json, limits)?;
             input::content(content, args.role, limits)?
         }
-        (None, None) => input::body(input::words_or_stdin(&args.text, limits)?, args.role, limits)?,
+        (None, None) => input::body(input::text_or_stdin(&args.text, limits)?, args.role, limits)?,
     };
     let message = Message {
         role: args.role,
@@ -265,7 +267,7 @@ impl SourceBytes for SpooledStdin {
 }
 
 fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
-    let from = InputSource::named(&args.file);
+    let from = InputSource::from_path(&args.file);
     let name = match (&args.name, &from) {
         (Some(name), _) => Some(name.clone()),
         (None, InputSource::Stdin) => None,
@@ -350,18 +352,18 @@ fn report_source(session: &CliSession, done: &StoredSource) -> Result<()> {
     let (screen, source) = (&session.screen, &done.source);
     screen.text(Paging::Direct, |out| {
         let id = screen.paint.hash(&source.id.to_string());
-        let mut told = vec![
+        let mut rows = vec![
             row("source", format!("{id}  {}", done.outcome.as_str())),
             row("sha256", source.content_hash.to_hex()),
             row("bytes", source.size_bytes),
             row("type", visible(&source.mime_type)),
         ];
         if let Some(turn) = &done.turn {
-            told.extend(stored_turn(screen, turn));
+            rows.extend(stored_turn_rows(screen, turn));
         }
-        told.extend(run_row(screen, done.interpretation.as_ref()));
-        rows(out, screen, 0, &told)?;
-        write_asides(out, &done.warnings, done.replayed, false)
+        rows.extend(run_row(screen, done.interpretation.as_ref()));
+        write_rows(out, screen, 0, &rows)?;
+        write_notes(out, &done.warnings, done.replayed, false)
     })
 }
 
@@ -371,16 +373,16 @@ const FACTS: [&str; 4] = ["entities", "relationships", "source_id", "agent"];
 /// Reads facts that somebody structured. Unknown members are refused: a misspelt `observed_at`
 /// must not become now.
 fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
-    let bytes = from.bytes(limits)?;
+    let bytes = from.read_bytes(limits)?;
     // Read strictly as well: a name that is there twice has no meaning.
-    let json = input::json(from, &bytes, limits)?;
+    let json = input::parse_json(from, &bytes, limits)?;
     let Some(members) = json.as_object() else {
         let why = format!("a store of facts is an object, not {}", json.type_name());
         return Err(Failure::invalid(why));
     };
     if let Some(other) = members.keys().find(|name| !FACTS.contains(name)) {
-        let known = FACTS.join(", ");
-        let why = format!("a store of facts has no member `{other}`; there are {known}");
+        let accepted = FACTS.join(", ");
+        let why = format!("a store of facts has no member `{other}`; there are {accepted}");
         return Err(Failure::invalid(why));
     }
     let store: bodies::Store = serde_json::from_slice(&bytes)
@@ -389,7 +391,7 @@ fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
 }
 
 fn store_facts(globals: &Globals, args: &StoreFactsArgs) -> Result<()> {
-    let request = facts(&InputSource::named(&args.file), &session::limits())?;
+    let request = facts(&InputSource::from_path(&args.file), &session::limits())?;
     let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
     let session = CliSession::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
@@ -412,11 +414,11 @@ fn report_facts(session: &CliSession, done: &StoredFacts, types: &[String]) -> R
             let made = one.outcome.map_or("", tine_api::Outcome::as_str);
             writeln!(out, "{}  {}  {}  {made}", one.source, one.relation, one.target)?;
         }
-        let told = [row("source", done.source.id), row("run", done.interpretation)];
-        rows(out, &session.screen, 0, &told)?;
+        let rows = [row("source", done.source.id), row("run", done.interpretation)];
+        write_rows(out, &session.screen, 0, &rows)?;
         if !done.unknown_fields.is_empty() {
             writeln!(out, "not in their schemas: {}", visible(&done.unknown_fields.join(", ")))?;
         }
-        write_asides(out, &done.warnings, done.replayed, false)
+        write_notes(out, &done.warnings, done.replayed, false)
     })
 }

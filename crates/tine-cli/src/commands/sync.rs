@@ -139,7 +139,7 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
         Some(_) => BTreeSet::from([session.call.project.clone()]),
         None => here.projects()?.into_iter().chain(remote.projects()?).map(|it| it.id).collect(),
     };
-    let mut work = Vec::new();
+    let mut tasks = Vec::new();
     for project in projects {
         // What an earlier sync, cut off, has erased and not swept out of the files.
         let there = match &remote {
@@ -152,20 +152,20 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
             }
         }
         let call = session.call.clone().in_project(project);
-        work.extend(differing(here, remote.peer(), &call)?);
+        tasks.extend(differing_logs(here, remote.peer(), &call)?);
     }
-    let bar = bar(work.len() as u64, io::stderr().is_terminal() && !globals.json);
-    for one in &work {
-        exchange(here, remote.peer(), one, args, &mut report)?;
+    let bar = bar(tasks.len() as u64, io::stderr().is_terminal() && !globals.json);
+    for task in &tasks {
+        exchange(here, remote.peer(), task, args, &mut report)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    say(&session, &report)?;
-    complete(&report)
+    print_report(&session, &report)?;
+    fail_if_kept_back(&report)
 }
 
 /// Fails where something was kept back, as its first refusal would.
-fn complete(report: &SyncReport) -> Result<()> {
+fn fail_if_kept_back(report: &SyncReport) -> Result<()> {
     let Some(first) = report.kept_back.first() else { return Ok(()) };
     let mut ids: Vec<(&str, &str)> =
         report.kept_back.iter().map(|it| (&*it.project_id, &*it.conversation_id)).collect();
@@ -181,25 +181,25 @@ fn complete(report: &SyncReport) -> Result<()> {
 
 /// The conversations of a project whose logs are not the same on both sides, in the order in which
 /// they were made: a side that is new lists them in the order of the other.
-fn differing(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<SyncTask>> {
-    let (ours, theirs) = (ends(here, call)?, ends(there, call)?);
+fn differing_logs(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<SyncTask>> {
+    let (ours, theirs) = (log_ends(here, call)?, log_ends(there, call)?);
     let mut others: HashMap<ConversationId, LogMark> = theirs.iter().cloned().collect();
-    let mut work = Vec::new();
+    let mut tasks = Vec::new();
     for (id, here) in ours {
         let there = others.remove(&id);
-        work.push(SyncTask { call: call.clone(), id, here: Some(here), there });
+        tasks.push(SyncTask { call: call.clone(), id, here: Some(here), there });
     }
     for (id, there) in theirs {
         if others.contains_key(&id) {
-            work.push(SyncTask { call: call.clone(), id, here: None, there: Some(there) });
+            tasks.push(SyncTask { call: call.clone(), id, here: None, there: Some(there) });
         }
     }
-    work.retain(|one| one.here != one.there);
-    Ok(work)
+    tasks.retain(|task| task.here != task.there);
+    Ok(tasks)
 }
 
 /// How far each log of a project has come.
-fn ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> {
+fn log_ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> {
     let mut ends = Vec::new();
     let mut page = Page::default();
     loop {
@@ -215,28 +215,28 @@ fn ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> 
 fn exchange(
     here: &Engine,
     there: &dyn Peer,
-    work: &SyncTask,
+    task: &SyncTask,
     args: &SyncArgs,
     report: &mut SyncReport,
 ) -> Result<()> {
-    let SyncTask { call, id, here: ours, there: theirs } = work;
+    let SyncTask { call, id, here: ours, there: theirs } = task;
     if !args.push {
         let done = pull(there, here, call, id, (*theirs, *ours), args.erase);
-        let done = report.noted(work, "here", done)?;
+        let done = report.record_outcome(task, "here", done)?;
         report.pulled.add(&done);
     }
     if !args.pull {
         let ours = here.log_end(call, id)?;
         let done = carry(here, there, call, id, (ours, *theirs));
-        let done = report.noted(work, "there", done)?;
+        let done = report.record_outcome(task, "there", done)?;
         report.pushed.add(&done);
     }
     Ok(())
 }
 
 impl SyncReport {
-    fn keep_back(&mut self, work: &SyncTask, kind: Kind, message: String) {
-        let (project_id, conversation_id) = (work.call.project.to_string(), work.id.to_string());
+    fn keep_back(&mut self, task: &SyncTask, kind: Kind, message: String) {
+        let (project_id, conversation_id) = (task.call.project.to_string(), task.id.to_string());
         let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
         // Mostly what keeps it from one side keeps it from the other.
         if self.kept_back.last() != Some(&kept) {
@@ -245,20 +245,20 @@ impl SyncReport {
     }
 
     /// What was done with a conversation; a refusal that is about it alone is noted.
-    fn noted(
+    fn record_outcome(
         &mut self,
-        work: &SyncTask,
+        task: &SyncTask,
         side: &str,
         done: tine_engine::Result<Pulled>,
     ) -> Result<Pulled> {
-        let id = &work.id;
+        let id = &task.id;
         let done = match done {
-            Err(error) if is_about_one(error.kind()) => {
+            Err(error) if affects_one_conversation(error.kind()) => {
                 let advice = match error {
                     Error::WouldErase { .. } => "; --erase erases it here, too",
                     _ => "",
                 };
-                self.keep_back(work, error.kind(), format!("{error}{advice}"));
+                self.keep_back(task, error.kind(), format!("{error}{advice}"));
                 Pulled::default()
             }
             done => done?,
@@ -269,7 +269,7 @@ impl SyncReport {
                 "the other side has erased {turns} of it for ever that went on here; what is here \
                  was kept; --erase erases it here, too"
             );
-            self.keep_back(work, Kind::Protected, why);
+            self.keep_back(task, Kind::Protected, why);
         }
         for Renamed { from, to } in &done.renamed {
             self.notes.push(format!(
@@ -285,7 +285,7 @@ impl SyncReport {
 }
 
 /// A refusal that is no reason to leave out other conversations.
-fn is_about_one(kind: Kind) -> bool {
+fn affects_one_conversation(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::Invalid
@@ -306,8 +306,8 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<SyncRemote> {
             None => client,
         })));
     }
-    let place = StoreLocation::named(Path::new(&args.remote))?;
-    if place.is(&StoreLocation::of(globals)?) {
+    let place = StoreLocation::parse(Path::new(&args.remote))?;
+    if place.is_same_as(&StoreLocation::from_globals(globals)?) {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
@@ -333,7 +333,7 @@ fn bar(conversations: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-fn say(session: &CliSession, report: &SyncReport) -> Result<()> {
+fn print_report(session: &CliSession, report: &SyncReport) -> Result<()> {
     if session.answered_json(|| report)? {
         return Ok(());
     }

@@ -71,7 +71,7 @@ impl<'a> TokenDocument<'a> {
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     globals.require_local("tine token", "make the token there, with --store PATH")?;
-    let place = StoreLocation::of(globals)?;
+    let place = StoreLocation::from_globals(globals)?;
     let path = place.token_file()?;
     let failed = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
@@ -92,7 +92,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
                 (false, Some(set)) => Some(ProjectId::new(set.value, &limits)?.to_string()),
                 (false, None) => Some(ProjectId::default().to_string()),
             };
-            let word = random_word();
+            let word = random_token();
             let created_at = SystemClock.now().to_string();
             let made =
                 Token { name, digest: token_digest(&word), project, write: !read, created_at };
@@ -143,7 +143,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
 }
 
 /// Thirty random bytes, hashed into a word that nobody guesses.
-fn random_word() -> String {
+fn random_token() -> String {
     let mut bytes = Vec::with_capacity(30);
     for _ in 0..3 {
         bytes.extend_from_slice(&SystemEntropy.ten_bytes());

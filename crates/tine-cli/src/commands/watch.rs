@@ -18,10 +18,10 @@ use crate::terminal::precise_time;
 use crate::terminal::text::{cut, visible};
 
 /// How often a store is asked for what is new.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Operations read at once.
-const ENTRIES: usize = 128;
+const PAGE_ENTRIES: usize = 128;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -47,7 +47,7 @@ pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
     let filter = FeedFilter { project, conversation };
     let after = args.after.map(FeedPosition);
     match &session.engine {
-        SessionEngine::Local(engine) => look(&session, engine, &filter, after),
+        SessionEngine::Local(engine) => poll_feed(&session, engine, &filter, after),
         SessionEngine::Remote(client) => {
             let mut follower = client.follow(filter, after)?;
             loop {
@@ -59,7 +59,7 @@ pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
 }
 
 /// Looks at the feed of a store again and again.
-fn look(
+fn poll_feed(
     session: &CliSession,
     engine: &Engine,
     filter: &FeedFilter,
@@ -70,13 +70,13 @@ fn look(
         None => engine.feed_end()?,
     };
     loop {
-        let (entries, now) = match engine.feed(at, filter, ENTRIES) {
+        let (entries, now) = match engine.feed(at, filter, PAGE_ENTRIES) {
             Err(error) if error.kind() == Kind::Busy => (Vec::new(), at),
             read => read?,
         };
         at = at.max(now);
         if entries.is_empty() {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         for entry in entries {
             write(session, entry)?;

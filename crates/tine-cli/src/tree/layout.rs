@@ -1,4 +1,4 @@
-//! The order of the rows and how far each is indented.
+//! Computes the order and indentation of rows.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use tine_engine::TopologyRow;
 /// One row of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeRow {
-    /// Which of the topology's rows.
+    /// Index of the row in the topology.
     pub row: usize,
-    /// Steps to the right.
+    /// Indentation level.
     pub level: usize,
-    /// Whether a side line begins here.
+    /// Whether a side line starts here.
     pub side: bool,
-    /// Whether a branch leads to it; if not, it lies on a tail.
+    /// Whether a branch leads to the turn; otherwise it is on a tail.
     pub reached: bool,
-    /// Whether everything below it is left out.
+    /// Whether its descendants are omitted.
     pub folded: bool,
 }
 
-/// Puts the rows of a topology in the order of the drawing.
+/// Orders the rows of a topology for drawing.
 ///
 /// `line` is the tip of the line to follow. Side lines more than `depth` forks away from it are
 /// folded into their first row.
@@ -52,13 +52,13 @@ pub fn lay_out(
     }
 
     let mut lines = Vec::with_capacity(rows.len());
-    // What is still to be drawn, the next one last.
+    // Stack of rows to draw; the next one is last.
     let mut waiting: Vec<(usize, usize, bool)> = Vec::new();
     let queue = |waiting: &mut Vec<(usize, usize, bool)>, children: &[TurnId], level: usize| {
         let children: Vec<usize> =
             children.iter().filter_map(|child| index.get(child)).copied().collect();
         let weight = |row: usize| (on_line[row], reached[row], rows[row].descendants);
-        // Of equal ones the last: the newest.
+        // Among equals, `max_by_key` returns the last: the newest.
         let Some(next) = children.iter().copied().max_by_key(|child| weight(*child)) else {
             return;
         };

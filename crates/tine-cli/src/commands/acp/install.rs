@@ -11,7 +11,9 @@ use tine_core::Kind;
 
 use crate::arguments::Globals;
 use crate::commands::host_files::jsonc::{self, Member};
-use crate::commands::host_files::{self, HostEntry, HostFileArgs, HostFileChange, home, zed};
+use crate::commands::host_files::{
+    self, HostEntry, HostFileArgs, HostFileChange, home, zed_settings_file,
+};
 use crate::failure::{Failure, Result};
 use crate::settings::ECHO;
 use crate::terminal::{Paging, Screen};
@@ -73,7 +75,7 @@ pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
         })?;
         if !args.all || file.parent().is_some_and(Path::exists) {
             let with_entry = |text: &str| editor.with_entry(text, &name, &entry);
-            changes.push(HostFileChange::planned(editor.name(), file, with_entry)?);
+            changes.push(HostFileChange::plan(editor.name(), file, with_entry)?);
         }
     }
     if changes.is_empty() && printed.is_empty() {
@@ -142,7 +144,7 @@ impl Editor {
 
     fn file(self) -> Option<PathBuf> {
         match self {
-            Editor::Zed => zed(),
+            Editor::Zed => zed_settings_file(),
             Editor::Jetbrains => Some(home()?.join(".jetbrains").join("acp.json")),
             Editor::Codecompanion | Editor::Agentic => None,
         }

@@ -77,7 +77,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let store = StoreLocation::of(globals)?.open(OpenMode::Create)?;
+    let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits);
     let call = Call::by(globals.actor()).in_project(project);
@@ -86,7 +86,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         tine_acp::serve(&agent, io::stdin(), io::stdout())
     } else {
         let from = match &args.from {
-            Some(turn) => Some(known(&engine, &call, turn)?),
+            Some(turn) => Some(existing_turn(&engine, &call, turn)?),
             None => None,
         };
         let recorder = Recorder {
@@ -103,7 +103,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
 }
 
 /// A turn that is there, by its id: names may mean another one later.
-fn known(engine: &Engine, call: &Call, turn: &str) -> Result<Reference> {
+fn existing_turn(engine: &Engine, call: &Call, turn: &str) -> Result<Reference> {
     let turn = engine.turn(call, TurnRef::of(Reference::parse(turn)?))?;
     Ok(turn.id.into())
 }

@@ -43,14 +43,14 @@ impl HostEntry {
     /// A command of this program, as it was called here, wherever the host starts it.
     pub(super) fn of(globals: &Globals, command: &str) -> Result<HostEntry> {
         let internal = |error: io::Error| Failure::refused(Kind::Internal, error.to_string());
-        let program = text(env::current_exe().map_err(internal)?)?;
+        let program = utf8_path(env::current_exe().map_err(internal)?)?;
         let mut arguments = vec![command.to_owned()];
         if let Some(store) = globals.named_store() {
-            let store = match StoreLocation::named(&store)? {
+            let store = match StoreLocation::parse(&store)? {
                 StoreLocation::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
                 StoreLocation::Database(_) => store,
             };
-            arguments.extend(["--store".to_owned(), text(store)?]);
+            arguments.extend(["--store".to_owned(), utf8_path(store)?]);
         }
         if let Some(project) = globals.project() {
             arguments.extend(["--project".to_owned(), project.value]);
@@ -59,38 +59,38 @@ impl HostEntry {
     }
 }
 
-fn text(path: PathBuf) -> Result<String> {
+fn utf8_path(path: PathBuf) -> Result<String> {
     path.into_os_string()
         .into_string()
         .map_err(|_| Failure::invalid("a path that is not Unicode cannot be written there"))
 }
 
 /// A folder that the environment names.
-pub(super) fn folder(name: &str) -> Option<PathBuf> {
+pub(super) fn folder_from_env(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute())
 }
 
 pub(super) fn home() -> Option<PathBuf> {
-    folder("HOME").or_else(|| folder("USERPROFILE"))
+    folder_from_env("HOME").or_else(|| folder_from_env("USERPROFILE"))
 }
 
 /// Where programs keep their settings.
-pub(super) fn settings() -> Option<PathBuf> {
+pub(super) fn config_folder() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         Some(home()?.join("Library").join("Application Support"))
     } else if cfg!(windows) {
-        folder("APPDATA")
+        folder_from_env("APPDATA")
     } else {
-        folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+        folder_from_env("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
     }
 }
 
 /// The settings of Zed, which follows XDG on macOS as well.
-pub(super) fn zed() -> Option<PathBuf> {
+pub(super) fn zed_settings_file() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         return Some(home()?.join(".config/zed/settings.json"));
     }
-    Some(settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
+    Some(config_folder()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
 }
 
 /// A file before and after.
@@ -119,7 +119,7 @@ pub(super) fn apply_changes(
     file_args: &HostFileArgs,
 ) -> Result<()> {
     let screen = Screen::new(globals);
-    let to_do = changes.iter().any(HostFileChange::is_any);
+    let to_do = changes.iter().any(HostFileChange::has_changes);
     if !screen.json {
         screen.text(Paging::Direct, |out| {
             Ok(changes.iter().try_for_each(|change| change.show(out))?)
@@ -128,8 +128,8 @@ pub(super) fn apply_changes(
     let write = to_do && !file_args.dry_run && (file_args.yes || confirmed(&screen)?);
     let mut documents = Vec::new();
     for change in changes {
-        let backup = if write && change.is_any() { change.write()? } else { None };
-        let (changed, written) = (change.is_any(), write && change.is_any());
+        let backup = if write && change.has_changes() { change.write()? } else { None };
+        let (changed, written) = (change.has_changes(), write && change.has_changes());
         let (host, file) = (change.host, change.file.as_path());
         documents.push(HostFileDocument { host, file, changed, written, backup });
     }
@@ -171,24 +171,24 @@ const CONTEXT: usize = 3;
 
 impl HostFileChange {
     /// The change of a host's file by a function of its text.
-    pub(super) fn planned(
+    pub(super) fn plan(
         host: &'static str,
         file: PathBuf,
         with_entry: impl FnOnce(&str) -> std::result::Result<String, String>,
     ) -> Result<HostFileChange> {
-        let alone = |why: String| {
+        let left_unchanged = |why: String| {
             Failure::invalid(format!("{}: {why}; the file is left as it is", file.display()))
         };
         let before = match fs::read_to_string(&file) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(alone(error.to_string())),
+            Err(error) => return Err(left_unchanged(error.to_string())),
         };
-        let after = with_entry(before.as_deref().unwrap_or_default()).map_err(alone)?;
+        let after = with_entry(before.as_deref().unwrap_or_default()).map_err(left_unchanged)?;
         Ok(HostFileChange { host, file, before, after })
     }
 
-    fn is_any(&self) -> bool {
+    fn has_changes(&self) -> bool {
         self.before.as_deref() != Some(self.after.as_str())
     }
 
@@ -196,7 +196,7 @@ impl HostFileChange {
     fn show(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = self.host;
         let file = self.file.display();
-        if !self.is_any() {
+        if !self.has_changes() {
             return writeln!(out, "{name}: {file} has the entry already");
         }
         let old: Vec<&str> = self.before.as_deref().unwrap_or_default().lines().collect();
@@ -246,7 +246,7 @@ impl HostFileChange {
         }
         let mut backup = None;
         if self.before.is_some() {
-            let copy = free_name(&file);
+            let copy = unused_backup_name(&file);
             fs::copy(&file, &copy).map_err(failed)?;
             backup = Some(copy);
         }
@@ -263,7 +263,7 @@ impl HostFileChange {
 }
 
 /// A name beside a file that nothing has yet.
-fn free_name(file: &Path) -> PathBuf {
+fn unused_backup_name(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let numbered = |nth: usize| match nth {
         0 => file.with_file_name(format!("{name}.before-tine")),

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::commands::host_files::jsonc::{self, Member};
-use crate::commands::host_files::{HostEntry, folder, home, settings, toml, zed};
+use crate::commands::host_files::{
+    HostEntry, config_folder, folder_from_env, home, toml, zed_settings_file,
+};
 
 /// A program that starts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,17 +49,17 @@ impl Host {
     pub(super) fn file(self) -> Option<PathBuf> {
         let under_home = |path: &str| Some(home()?.join(path));
         match self {
-            Host::ClaudeCode => match folder("CLAUDE_CONFIG_DIR") {
+            Host::ClaudeCode => match folder_from_env("CLAUDE_CONFIG_DIR") {
                 Some(folder) => Some(folder.join(".claude.json")),
                 None => under_home(".claude.json"),
             },
             Host::ClaudeDesktop => {
-                Some(settings()?.join("Claude").join("claude_desktop_config.json"))
+                Some(config_folder()?.join("Claude").join("claude_desktop_config.json"))
             }
             Host::Cursor => under_home(".cursor/mcp.json"),
-            Host::Vscode => Some(settings()?.join("Code").join("User").join("mcp.json")),
-            Host::Zed => zed(),
-            Host::Codex => match folder("CODEX_HOME") {
+            Host::Vscode => Some(config_folder()?.join("Code").join("User").join("mcp.json")),
+            Host::Zed => zed_settings_file(),
+            Host::Codex => match folder_from_env("CODEX_HOME") {
                 Some(folder) => Some(folder.join("config.toml")),
                 None => under_home(".codex/config.toml"),
             },

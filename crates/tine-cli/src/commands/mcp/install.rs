@@ -33,7 +33,7 @@ pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
         })?;
         if !args.all || host.is_here(&file) {
             let with_entry = |text: &str| host.with_entry(text, &entry);
-            changes.push(HostFileChange::planned(host.name(), file, with_entry)?);
+            changes.push(HostFileChange::plan(host.name(), file, with_entry)?);
         }
     }
     if changes.is_empty() {

@@ -112,7 +112,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
     let files = Allowed::folders(args.allow_path).map_err(|error| {
         Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
     })?;
-    let store = StoreLocation::of(globals)?.open(OpenMode::Create)?;
+    let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits)
         .with_interpreters(globals.settings.interpreters()?);

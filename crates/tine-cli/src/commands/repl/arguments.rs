@@ -91,8 +91,8 @@ pub(super) fn with_slashes(text: &str) -> String {
 }
 
 /// Reads the words of a line, the first without its slash.
-pub(super) fn parse(words: Vec<String>) -> Result<ReplArguments, clap::Error> {
-    let words = with_api_joined(words.into_iter().map(Into::into).collect());
-    let matches = command().try_get_matches_from(words)?;
+pub(super) fn parse(tokens: Vec<String>) -> Result<ReplArguments, clap::Error> {
+    let tokens = with_api_joined(tokens.into_iter().map(Into::into).collect());
+    let matches = command().try_get_matches_from(tokens)?;
     ReplArguments::from_arg_matches(&matches)
 }

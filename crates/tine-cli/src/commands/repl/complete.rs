@@ -17,7 +17,7 @@ use crate::failure::Result;
 use crate::session::CliSession;
 
 /// Turns and commits, from the end of the branch, that are offered.
-const OFFERED: usize = 100;
+const MAX_CANDIDATES: usize = 100;
 
 /// Completes lines of a session.
 pub(super) struct ReplCompleter {
@@ -44,20 +44,20 @@ impl Completer for ReplCompleter {
         let Some(after_slash) = typed.strip_prefix('/') else {
             return Ok((position, Vec::new()));
         };
-        let mut found = tokenize(after_slash);
-        let (start, begun) = match found.open_at {
-            Some(at) => (at + 1, found.words.pop().unwrap_or_default()),
+        let mut parsed = tokenize(after_slash);
+        let (start, prefix) = match parsed.open_at {
+            Some(at) => (at + 1, parsed.tokens.pop().unwrap_or_default()),
             None => (position, String::new()),
         };
-        let fitting = match found.words.first() {
+        let candidates = match parsed.tokens.first() {
             None => {
                 let names = command_names();
-                return Ok((1, pairs(names.iter().filter(|it| it.starts_with(&begun)))));
+                return Ok((1, pairs(names.iter().filter(|it| it.starts_with(&prefix)))));
             }
-            Some(command) if begun.starts_with('-') => options(command),
+            Some(command) if prefix.starts_with('-') => options(command),
             // A store that cannot be read has no names.
             Some(command) => {
-                let last = found.words.last().map(String::as_str);
+                let last = parsed.tokens.last().map(String::as_str);
                 let target = match (command.as_str(), last) {
                     ("conversation", _) | (_, Some("-c" | "--conversation")) => {
                         CompletionTarget::Conversation
@@ -68,7 +68,7 @@ impl Completer for ReplCompleter {
                 names(&self.repl.borrow(), target).unwrap_or_default()
             }
         };
-        Ok((start, pairs(fitting.iter().filter(|it| it.starts_with(&begun)))))
+        Ok((start, pairs(candidates.iter().filter(|it| it.starts_with(&prefix)))))
     }
 }
 
@@ -123,13 +123,13 @@ fn hashes(session: &CliSession, conversation: tine_core::ConversationId) -> Resu
     let query = PathQuery {
         conversation: Some(conversation.clone()),
         to: Some(session.tip()?),
-        selection: Selection::Last(OFFERED),
+        selection: Selection::Last(MAX_CANDIDATES),
         cursor: None,
         limit: None,
     };
     let path = session.engine.path(&session.call, query)?;
     let query = CommitQuery { conversation: Some(conversation), branch: None };
-    let page = Page { cursor: None, limit: Some(OFFERED) };
+    let page = Page { cursor: None, limit: Some(MAX_CANDIDATES) };
     let commits = session.engine.versioning().commits(&session.call, query, page)?;
     let turns = path.turns.iter().map(|turn| turn.hash.short());
     Ok(turns.chain(commits.items.iter().map(|it| it.hash.short())).collect())

@@ -35,7 +35,7 @@ use crate::user_dirs;
 const PROMPT: &str = "tine> ";
 
 /// Lines that are remembered between sessions.
-const HISTORY: usize = 10_000;
+const MAX_HISTORY_LINES: usize = 10_000;
 
 const HELP: &str = "\
 A line without a slash is said as a turn of the user; one that begins with // is said with one
@@ -75,7 +75,11 @@ pub(crate) struct ReplArgs {}
 
 pub(crate) fn repl(globals: &Globals) -> Result<()> {
     let repl = Repl { globals: globals.clone() };
-    if io::stdin().is_terminal() && io::stdout().is_terminal() { repl.talk() } else { repl.read() }
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        repl.run_interactive()
+    } else {
+        repl.run_batch()
+    }
 }
 
 /// Whether there is more to come.
@@ -93,11 +97,11 @@ struct Repl {
 
 impl Repl {
     /// Lines of a person, with editing, completion and history.
-    fn talk(self) -> Result<()> {
+    fn run_interactive(self) -> Result<()> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .history_ignore_space(true)
-            .max_history_size(HISTORY)
+            .max_history_size(MAX_HISTORY_LINES)
             .map_err(unusable)?
             .build();
         let mut editor: Editor<ReplCompleter, FileHistory> =
@@ -107,7 +111,7 @@ impl Repl {
             // One that is not there yet, or cannot be read, is an empty one.
             let _ = editor.load_history(file);
         }
-        self.greet();
+        self.print_greeting();
         let repl = Rc::new(RefCell::new(self));
         editor.set_helper(Some(ReplCompleter { repl: Rc::clone(&repl) }));
         loop {
@@ -117,7 +121,7 @@ impl Repl {
                     if let Some(file) = &history {
                         let _ = editor.append_history(file);
                     }
-                    if repl.borrow_mut().line(&line)? == ReplFlow::Quit {
+                    if repl.borrow_mut().run_line(&line)? == ReplFlow::Quit {
                         return Ok(());
                     }
                 }
@@ -129,7 +133,7 @@ impl Repl {
     }
 
     /// Lines of a program, as they come.
-    fn read(mut self) -> Result<()> {
+    fn run_batch(mut self) -> Result<()> {
         let limit = session::limits().body_bytes;
         loop {
             let mut bytes = Vec::new();
@@ -149,52 +153,52 @@ impl Repl {
             }
             match String::from_utf8(bytes) {
                 Ok(line) => {
-                    if self.line(&line)? == ReplFlow::Quit {
+                    if self.run_line(&line)? == ReplFlow::Quit {
                         return Ok(());
                     }
                 }
-                Err(_) => self.complain(&Failure::invalid("the line is not valid UTF-8")),
+                Err(_) => self.report_failure(&Failure::invalid("the line is not valid UTF-8")),
             }
         }
     }
 
     /// Does what a line says. Only an output that is closed ends the session.
-    fn line(&mut self, line: &str) -> Result<ReplFlow> {
-        match self.run(line.trim()) {
+    fn run_line(&mut self, line: &str) -> Result<ReplFlow> {
+        match self.dispatch(line.trim()) {
             Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
             Err(failure) => {
-                self.complain(&failure);
+                self.report_failure(&failure);
                 Ok(ReplFlow::Continue)
             }
             next => next,
         }
     }
 
-    fn complain(&self, failure: &Failure) {
+    fn report_failure(&self, failure: &Failure) {
         let _ = failure.report(self.globals.json);
     }
 
-    fn run(&mut self, line: &str) -> Result<ReplFlow> {
-        let said = match line.strip_prefix('/') {
+    fn dispatch(&mut self, line: &str) -> Result<ReplFlow> {
+        let message = match line.strip_prefix('/') {
             None if line.is_empty() => return Ok(ReplFlow::Continue),
             None => Some(line),
             Some(rest) => rest.starts_with('/').then_some(rest),
         };
-        if let Some(text) = said {
-            let command = Command::Append(super::append::AppendArgs::saying(text));
+        if let Some(text) = message {
+            let command = Command::Append(super::append::AppendArgs::literal_text(text));
             super::run(Arguments { globals: self.globals.clone(), command })?;
             return Ok(ReplFlow::Continue);
         }
-        let found = tokenize::tokenize(&line[1..]);
-        if let Some(quote) = found.open_quote {
+        let parsed = tokenize::tokenize(&line[1..]);
+        if let Some(quote) = parsed.open_quote {
             let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
             return Err(Failure::invalid(why));
         }
-        let name = found.words.first().map(String::as_str).unwrap_or_default();
+        let name = parsed.tokens.first().map(String::as_str).unwrap_or_default();
         if arguments::command().find_subcommand(name).is_none() {
             return Err(unknown(name));
         }
-        match arguments::parse(found.words) {
+        match arguments::parse(parsed.tokens) {
             Ok(arguments) => self.run_command(arguments),
             Err(error) => {
                 self.show_usage(&error)?;
@@ -206,7 +210,7 @@ impl Repl {
     /// Help that was asked for, or what is wrong with a line.
     fn show_usage(&self, error: &clap::Error) -> Result<()> {
         if error.use_stderr() && self.globals.json {
-            self.complain(&Failure::usage(error));
+            self.report_failure(&Failure::usage(error));
             return Ok(());
         }
         let text = arguments::with_slashes(&error.render().to_string());
@@ -219,7 +223,7 @@ impl Repl {
     }
 
     fn run_command(&mut self, arguments: ReplArguments) -> Result<ReplFlow> {
-        let globals = arguments.globals.over(&self.globals);
+        let globals = arguments.globals.overriding(&self.globals);
         match arguments.line {
             ReplCommand::Quit => return Ok(ReplFlow::Quit),
             ReplCommand::Help { command } => help(&globals, command.as_deref())?,
@@ -246,7 +250,7 @@ impl Repl {
         let session = CliSession::open(&globals, OpenMode::Existing)?;
         let conversation = session.conversation()?;
         let branch = match args.name {
-            None => return session.screen.line(&at_hand(&session, &conversation)),
+            None => return session.screen.line(&location_line(&session, &conversation)),
             Some(name) if args.make => {
                 let at = match args.at {
                     Some(at) => at,
@@ -272,7 +276,7 @@ impl Repl {
         globals.read_settings()?;
         let session = CliSession::open(&globals, OpenMode::Create)?;
         let id = session.conversation_id(&id)?;
-        let (known, verb) = match session.engine.conversation(&session.call, &id) {
+        let (view, verb) = match session.engine.conversation(&session.call, &id) {
             Err(error) if error.kind() == Kind::NotFound => {
                 let request = NewConversation {
                     id: Some(id),
@@ -287,18 +291,18 @@ impl Repl {
             }
             found => (found?, "there already"),
         };
-        self.globals.conversation = Some(known.id.to_string());
+        self.globals.conversation = Some(view.id.to_string());
         self.globals.branch = None;
-        session.screen.line(&format!("conversation {} ({verb})", visible(known.id.as_str())))
+        session.screen.line(&format!("conversation {} ({verb})", visible(view.id.as_str())))
     }
 
     /// Where a person is, and how to find out more.
-    fn greet(&self) {
+    fn print_greeting(&self) {
         let screen = Screen::new(&self.globals);
         if let Ok(session) = self.session()
             && let Ok(conversation) = session.conversation()
         {
-            screen.aside(&at_hand(&session, &conversation));
+            screen.aside(&location_line(&session, &conversation));
         }
         screen.aside("/help lists commands; a line without a slash is said as it stands");
     }
@@ -311,7 +315,7 @@ impl Repl {
     }
 }
 
-fn at_hand(session: &CliSession, conversation: &ConversationId) -> String {
+fn location_line(session: &CliSession, conversation: &ConversationId) -> String {
     let label = session.screen.paint.branch(&format!("[{}]", visible(session.branch())));
     format!("conversation {} {label}", visible(conversation.as_str()))
 }

@@ -6,7 +6,7 @@
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LineTokens {
     /// The words, without their quotes.
-    pub(super) words: Vec<String>,
+    pub(super) tokens: Vec<String>,
     /// Where the last word begins, if the line ends within it.
     pub(super) open_at: Option<usize>,
     /// The quote that was never closed.
@@ -15,49 +15,50 @@ pub(super) struct LineTokens {
 
 /// Takes a line apart.
 pub(super) fn tokenize(line: &str) -> LineTokens {
-    let mut found = LineTokens::default();
+    let mut tokens = LineTokens::default();
     let mut word: Option<String> = None;
     let mut start = 0;
     let mut quote = None;
-    let mut signs = line.char_indices();
-    while let Some((at, sign)) = signs.next() {
-        match (quote, sign) {
-            (None, space) if space.is_whitespace() => found.words.extend(word.take()),
+    let mut chars = line.char_indices();
+    while let Some((at, character)) = chars.next() {
+        match (quote, character) {
+            (None, space) if space.is_whitespace() => tokens.tokens.extend(word.take()),
             (None, '"' | '\'') => {
                 start = if word.is_none() { at } else { start };
                 word.get_or_insert_default();
-                quote = Some(sign);
+                quote = Some(character);
             }
             (Some(open), close) if open == close => quote = None,
             // Within double quotes a backslash keeps only what would mean something there.
             (Some('"'), '\\') => {
-                let next = signs.clone().next().map(|(_, next)| next);
+                let next = chars.clone().next().map(|(_, next)| next);
                 let kept = next.filter(|next| matches!(next, '"' | '\\'));
                 if kept.is_some() {
-                    signs.next();
+                    chars.next();
                 }
                 word.get_or_insert_default().push(kept.unwrap_or('\\'));
             }
             (None, '\\') => {
                 start = if word.is_none() { at } else { start };
-                let kept = signs.next().map_or('\\', |(_, next)| next);
+                let kept = chars.next().map_or('\\', |(_, next)| next);
                 word.get_or_insert_default().push(kept);
             }
-            (_, sign) => {
+            (_, character) => {
                 start = if word.is_none() { at } else { start };
-                word.get_or_insert_default().push(sign);
+                word.get_or_insert_default().push(character);
             }
         }
     }
-    found.open_at = word.is_some().then_some(start);
-    found.words.extend(word);
-    found.open_quote = quote;
-    found
+    tokens.open_at = word.is_some().then_some(start);
+    tokens.tokens.extend(word);
+    tokens.open_quote = quote;
+    tokens
 }
 
 /// A word as it has to be typed.
 pub(super) fn quote(word: &str) -> String {
-    let plain = |sign: char| !sign.is_whitespace() && !matches!(sign, '"' | '\'' | '\\');
+    let plain =
+        |character: char| !character.is_whitespace() && !matches!(character, '"' | '\'' | '\\');
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
