@@ -179,8 +179,8 @@ impl CliSession {
         }
     }
 
-    /// Returns the conversation in which references are looked up. Ids and hashes need none, so with
-    /// several conversations this is `None` and the engine searches all of them.
+    /// Returns the conversation in which references are looked up. Ids and hashes need none, so
+    /// with several conversations this is `None` and the engine searches all of them.
     pub(crate) fn scope(&self) -> Result<Option<ConversationId>> {
         match self.conversation() {
             Ok(conversation) => Ok(Some(conversation)),

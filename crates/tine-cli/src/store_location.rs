@@ -79,8 +79,8 @@ impl StoreLocation {
         self.companion_file("tokens.json")
     }
 
-    /// Returns the path of a file that belongs to the store: in its folder, or, for a database, next
-    /// to the settings of the user who runs the server.
+    /// Returns the path of a file that belongs to the store: in its folder or, for a database, in
+    /// the settings folder of the user who runs the server.
     pub(crate) fn companion_file(&self, name: &str) -> Result<PathBuf> {
         let folder = match self {
             StoreLocation::Folder(folder) => folder.clone(),

@@ -1,4 +1,4 @@
-//! `tine bookmark`, `tag` and `title`: what people write on turns.
+//! `tine bookmark`, `tag` and `title`: annotations of turns and conversations.
 
 use clap::Args;
 use tine_api::{BookmarkView, Listing};

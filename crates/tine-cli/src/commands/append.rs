@@ -1,4 +1,4 @@
-//! `tine append`: saying something.
+//! `tine append`: adds turns to a branch.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::terminal::Paging;
 use crate::terminal::text::visible;
 use crate::transcript;
 
-/// Stands behind turns that were not made again.
+/// Marks turns that already existed.
 const REUSED_SUFFIX: &str = "(there already)";
 
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ pub(crate) struct AppendArgs {
 }
 
 impl AppendArgs {
-    /// A text of the user, said as it stands.
+    /// Returns the arguments that append a user's text as it is.
     pub(crate) fn literal_text(text: &str) -> Self {
         AppendArgs {
             text: vec![text.to_owned()],
@@ -125,8 +125,7 @@ pub(crate) fn role_parser() -> impl TypedValueParser<Value = Role> {
 }
 
 pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
-    // Everything is read before a store or a conversation is made for it: a bad message leaves
-    // nothing behind.
+    // Read all input before creating a store or a conversation: an invalid message creates nothing.
     let InputMessages { prompt, mut messages } = read_input(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
@@ -171,7 +170,7 @@ fn read_input(args: &AppendArgs, limits: &Limits) -> Result<InputMessages> {
     Ok(InputMessages { prompt: None, messages: vec![message] })
 }
 
-/// The conversation to append to, which has the system prompt that comes with the messages.
+/// Returns the conversation to append to, and checks or sets its system prompt.
 fn conversation(
     session: &CliSession,
     create: bool,
@@ -246,7 +245,7 @@ fn report(session: &CliSession, done: &Appended) -> Result<()> {
     })
 }
 
-/// What was taken out, if anything was.
+/// Writes the number of redacted secrets, if any.
 pub(crate) fn write_redacted(out: &mut dyn Write, redacted: &Redacted) -> Result<()> {
     if redacted.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `tine blame` and `bisect`: where something comes from, and when it began to hold.
+//! `tine blame` and `bisect`: finds the origin of a text or fact, and the first turn that matches.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -98,7 +98,7 @@ fn write_blamed(out: &mut dyn Write, session: &CliSession, it: &Blamed) -> Resul
     write_rows(out, &session.screen, 0, &facts)
 }
 
-/// The end of the path that is meant.
+/// Returns the end of the path to search.
 fn end(session: &CliSession, at: Option<Reference>) -> Result<TurnRef> {
     match at {
         Some(at) => session.turn(&at),
@@ -185,7 +185,7 @@ fn report(session: &CliSession, found: &Bisected, what: &str) -> Result<()> {
     })
 }
 
-/// Lets a command tell where the first bad turn is.
+/// Bisects with a command that judges each path.
 fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
     let TurnRef { conversation, turn } = at;
     let query = PathQuery {
@@ -220,7 +220,7 @@ fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
     report(session, &Bisected { turn, path: path.turns.len(), tested }, "the first bad turn is")
 }
 
-/// What the command says of the path up to a turn.
+/// Runs the command on the path up to a turn and returns its verdict.
 fn judge_prefix(path: &PathPage, index: usize, command: &[String]) -> Result<Verdict> {
     let turn = &path.turns[index];
     let so_far = PathPage {
@@ -242,7 +242,7 @@ fn judge_prefix(path: &PathPage, index: usize, command: &[String]) -> Result<Ver
         .spawn()
         .map_err(|error| unusable(format!("it cannot be started: {error}")))?;
     let mut stdin = child.stdin.take().expect("it was piped");
-    // A command that does not read its input is as good as any other.
+    // The command need not read its input, so write errors are ignored.
     let writer = std::thread::spawn(move || stdin.write_all(&document));
     let status = child.wait().map_err(|error| unusable(error.to_string()))?;
     let _ = writer.join();

@@ -1,4 +1,4 @@
-//! `tine revert`, `restore` and `tails`: moving branches, and what that leaves behind.
+//! `tine revert`, `restore` and `tails`: moves branches and lists the turns that no branch reaches.
 
 use clap::Args;
 use tine_api::{Listing, Tail};
@@ -81,7 +81,7 @@ pub(crate) fn restore(session: &CliSession, args: RestoreArgs) -> Result<()> {
         [branch, to] => (branch.as_str(), Some(to)),
         words => match session.engine.branch(&session.call, &conversation, &words[0]) {
             Ok(_) => (words[0].as_str(), None),
-            // One word that is no branch is the turn to go to.
+            // A single argument that is not a branch is the turn.
             Err(error) if error.kind() == Kind::NotFound => ("main", Some(&words[0])),
             Err(error) => return Err(error.into()),
         },

@@ -1,4 +1,4 @@
-//! `tine branch` and `fork`: movable tips.
+//! `tine branch` and `fork`: lists, creates, renames and deletes branches.
 
 use clap::{Args, Subcommand};
 use tine_api::Listing;
@@ -92,7 +92,7 @@ fn list(session: &CliSession) -> Result<()> {
     })
 }
 
-/// Where a branch ends, in twelve columns.
+/// Formats the tip of a branch in twelve columns.
 fn tip(session: &CliSession, branch: &BranchView) -> String {
     match branch.tip_hash {
         Some(hash) => session.screen.paint.hash(&hash.short()),
@@ -100,7 +100,7 @@ fn tip(session: &CliSession, branch: &BranchView) -> String {
     }
 }
 
-/// The same, in a sentence.
+/// Describes where a branch ends.
 pub(crate) fn ends_on(session: &CliSession, branch: &BranchView) -> String {
     let label = session.screen.paint.branch(&format!("[{}]", visible(branch.name.as_str())));
     format!("{label} ends on {}", tip(session, branch).trim_end())
@@ -169,7 +169,7 @@ fn make(
     key: Option<&str>,
 ) -> Result<()> {
     let (ForkPoint::At(at) | ForkPoint::Before(at)) = &point;
-    // Every conversation has a root, so that one alone says nothing.
+    // `root` alone is ambiguous: every conversation has one.
     let conversation =
         if names_root(at) { Some(session.conversation()?) } else { session.scope()? };
     let name = name.map(|name| session.name(name)).transpose()?;

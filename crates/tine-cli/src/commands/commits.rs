@@ -1,4 +1,4 @@
-//! `tine commit` and `commits`: sealing stretches of turns.
+//! `tine commit` and `commits`: creates and lists commits.
 
 use clap::Args;
 use tine_core::Reference;
@@ -47,10 +47,10 @@ pub(crate) struct CommitArgs {
 }
 
 pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
-    // A key that cannot be used is no reason to have made a commit.
+    // Load the signing key first: if it is unusable, no commit is created.
     let key = args.sign.as_deref().map(keys::load_private_key).transpose()?;
     let window = args.start.zip(args.end).map(|(start, end)| WindowRef { start, end });
-    // A window says by itself where it lies.
+    // An explicit window determines the branch.
     let branch = match &window {
         Some(_) => args.branch,
         None => args.branch.or_else(|| session.other_branch()),
@@ -74,7 +74,7 @@ pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
     report(session, &made)
 }
 
-/// Says what was committed.
+/// Writes a summary of the new commit.
 pub(super) fn report(session: &CliSession, made: &CommitView) -> Result<()> {
     let screen = &session.screen;
     screen.text(Paging::Direct, |out| {
@@ -125,7 +125,7 @@ pub(crate) fn commits(session: &CliSession, args: CommitsArgs) -> Result<()> {
     })
 }
 
-/// Commits of the conversation, the newest first.
+/// Lists the commits of the conversation, newest first.
 pub(super) fn listed(
     session: &CliSession,
     branch: Option<String>,
@@ -136,7 +136,7 @@ pub(super) fn listed(
     session.pages(number, |page| versions.commits(&session.call, query.clone(), page))
 }
 
-/// Answers with commits as one document, if that was asked for.
+/// Writes commits as JSON if `--json` is set, and returns whether it did.
 pub(super) fn answered(session: &CliSession, found: &Listing<CommitView>) -> Result<bool> {
     session.answered_json(|| found.clone())
 }

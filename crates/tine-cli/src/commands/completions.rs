@@ -1,4 +1,4 @@
-//! `tine completions`.
+//! `tine completions`: prints shell completions.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -25,7 +25,7 @@ pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<(
     {
         return Err(local_only_error("tine completions", &url, "leave --server away"));
     }
-    // The generator panics when its output is closed, so it gets one that never is.
+    // The generator panics if its output is closed, so it writes to a buffer.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command(), "tine", &mut script);
     Screen::new(globals).text(Paging::Direct, |out| Ok(out.write_all(&script)?))

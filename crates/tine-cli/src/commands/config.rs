@@ -1,4 +1,4 @@
-//! `tine config`: the settings in force.
+//! `tine config`: shows the effective settings.
 
 use std::env;
 
@@ -52,13 +52,13 @@ enum ConfigCommand {
 }
 
 impl ConfigArgs {
-    /// Whether only the place is asked for.
+    /// Returns whether the subcommand is `path`.
     pub(crate) fn is_path(&self) -> bool {
         matches!(self.subcommand, Some(ConfigCommand::Path))
     }
 }
 
-/// A setting as a document has it.
+/// A setting in the JSON output.
 #[derive(Serialize)]
 struct SettingDocument {
     name: &'static str,
@@ -66,7 +66,7 @@ struct SettingDocument {
     from: String,
 }
 
-/// A model as a document has it; never its key.
+/// A model in the JSON output; never includes its key.
 #[derive(Serialize)]
 struct ModelDocument {
     name: String,
@@ -104,7 +104,7 @@ pub(crate) fn path(globals: &Globals) -> Result<()> {
 }
 
 pub(crate) fn show(globals: &Globals) -> Result<()> {
-    // Looked at as a whole: a default that no interpreter has is refused here too.
+    // Validates the settings as a whole, including the default interpreter.
     globals.settings.interpreters()?;
     let document = ConfigDocument {
         files: globals.settings.files.iter().map(|it| it.display().to_string()).collect(),

@@ -1,4 +1,4 @@
-//! `tine new`, `ls`, `derive` and `archive`: conversations as wholes.
+//! `tine new`, `ls`, `derive` and `archive`: creates, lists, derives and archives conversations.
 
 use clap::Args;
 use tine_api::Listing;
@@ -37,7 +37,7 @@ pub(crate) struct NewArgs {
 }
 
 pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
-    // Everything is read before a store is made for it: a bad call leaves nothing behind.
+    // Read all input before creating a store: an invalid call creates nothing.
     let limits = &session::limits();
     let request = NewConversation {
         id: args.id.map(|id| ConversationId::new(id, limits)).transpose()?,
@@ -134,12 +134,12 @@ fn row(
     })
 }
 
-/// Every conversation of the project.
+/// Returns every conversation of the session's project.
 pub(crate) fn all(session: &CliSession, archived: bool) -> Result<Vec<ConversationView>> {
     all_of(session, &session.call, archived)
 }
 
-/// Every conversation of a project.
+/// Returns every conversation of a call's project.
 pub(crate) fn all_of(
     session: &CliSession,
     call: &Call,

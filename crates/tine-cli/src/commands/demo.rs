@@ -1,8 +1,8 @@
-//! `tine demo`: an example to look at and play with.
+//! `tine demo`: creates an example conversation.
 //!
-//! It never touches the user's own store: without `--store` it has a store of its own. `--fresh`
-//! deletes only a store that carries the mark of having been made here. Over a server the story
-//! is told in memory and sent as a bundle, so that it is the same there, hash for hash.
+//! It never touches the user's default store: without `--store` it uses a store of its own.
+//! `--fresh` deletes only a store with the marker file of this command. For a server, the example
+//! is created in memory and sent as a bundle, so that its hashes are the same everywhere.
 
 use std::env;
 use std::fs;
@@ -26,7 +26,7 @@ use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::user_dirs;
 
-/// Lies in the folder of a store that the demonstration made, and nobody else did.
+/// Marks the folder of a store that this command created.
 const MARKER_FILE: &str = "made-by-tine-demo.txt";
 
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     show(&session, &id, &format!("TINE_STORE={}", shell_quote(&store)))
 }
 
-/// Opens a store in a folder, made anew if that is asked for, and marked if it is new.
+/// Opens the store in a folder, recreates it if `fresh` is set, and adds the marker to a new one.
 fn open_in_folder(folder: &Path, place: &StoreLocation, fresh: bool) -> Result<Arc<dyn Store>> {
     if fresh {
         remove_demo_store(folder)?;
@@ -146,7 +146,7 @@ const NEXT: [(&str, &str); 7] = [
     ("tine verify", "recompute every hash"),
 ];
 
-/// A path that can be pasted into a shell.
+/// Quotes a path for a shell.
 fn shell_quote(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
@@ -162,8 +162,8 @@ fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
     Failure::refused(Kind::Internal, format!("writing {}: {error}", folder.display()))
 }
 
-/// Deletes a store that was made here: first its mark is checked, then that nothing else lies in
-/// the folder, and only its own files are deleted.
+/// Deletes a demo store: checks the marker, checks that the folder contains nothing else, and
+/// deletes only the store's own files.
 fn remove_demo_store(folder: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
@@ -185,7 +185,7 @@ fn remove_demo_store(folder: &Path) -> Result<()> {
     if !names.iter().all(own) {
         return Err(refuse("holds files besides the store"));
     }
-    // The mark goes last: a deletion that was interrupted can be repeated.
+    // Delete the marker last, so that an interrupted deletion can be repeated.
     let files = names.iter().filter(|name| *name != MARKER_FILE).map(|name| folder.join(name));
     for file in files.chain([folder.join(MARKER_FILE)]) {
         fs::remove_file(&file).map_err(|error| unwritable(&file, &error))?;

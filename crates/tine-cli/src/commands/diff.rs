@@ -1,4 +1,4 @@
-//! `tine diff`: two turns, branches, commits or stretches of turns beside one another.
+//! `tine diff`: compares two turns, branches, commits or ranges of turns.
 
 use std::io::Write;
 
@@ -66,7 +66,7 @@ pub(crate) fn diff(session: &CliSession, args: &DiffArgs) -> Result<()> {
     })
 }
 
-/// The comparison that the arguments ask for.
+/// Runs the comparison that the arguments describe.
 fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let ask = |from: &str, to: &str| -> Result<Diff> {
         let query = DiffQuery {
@@ -100,7 +100,7 @@ fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     ask(&fork_point, to)
 }
 
-/// A side that is left out is the branch at hand.
+/// Replaces an omitted side with the session's branch.
 fn side_or_tip<'s>(session: &'s CliSession, side: &'s str) -> &'s str {
     if side.is_empty() { session.branch() } else { side }
 }
@@ -194,7 +194,7 @@ fn write_change(
     Ok(())
 }
 
-/// Words of one side in its colour, or within marks where there are no colours.
+/// Formats words of one side in its colour, or between markers without colours.
 fn marked(paint: Paint, word: &WordChange) -> String {
     let each_line = |text: &str, wrap: &dyn Fn(&str) -> String| {
         text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
@@ -212,7 +212,7 @@ fn marked(paint: Paint, word: &WordChange) -> String {
     }
 }
 
-/// Text that is marked already; it is not wrapped, for its marks have no width.
+/// Writes marked text without wrapping, because escape sequences have no width.
 fn write_marked(out: &mut dyn Write, text: &str) -> Result<()> {
     for line in text.split('\n') {
         writeln!(out, "{}", format!("    {line}").trim_end())?;

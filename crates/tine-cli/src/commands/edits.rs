@@ -1,4 +1,4 @@
-//! `tine edit`, `split` and `delete`: changing what is shown, never what was said.
+//! `tine edit`, `split` and `delete`: changes what is shown; recorded turns stay.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ pub(crate) struct EditArgs {
 
 pub(crate) fn edit(session: &CliSession, args: EditArgs) -> Result<()> {
     let named = session.turn(&args.turn)?;
-    // What may be said depends on who says it.
+    // The role determines which content is valid.
     let original = session.engine.turn(&session.call, named)?;
     let mut body = body(session, &args, original.role)?;
     let redacted = if args.redact { redact::body(&mut body) } else { Redacted::new() };

@@ -1,4 +1,4 @@
-//! `tine entity`: what is known of things, put right where it is wrong.
+//! `tine entity`: lists, shows, corrects and merges entities, and manages schemas.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -218,7 +218,7 @@ fn show(session: &CliSession, args: &EntityShowArgs) -> Result<()> {
     report(session, &found)
 }
 
-/// An entity with its fields.
+/// Writes an entity with its fields.
 fn report(session: &CliSession, it: &EntityView) -> Result<()> {
     if session.answered_json(|| it.clone())? {
         return Ok(());
@@ -268,7 +268,7 @@ fn provenance(session: &CliSession, args: &EntityProvenanceArgs) -> Result<()> {
     })
 }
 
-/// A value and the way back from it, one step on each line.
+/// Writes a value and its provenance, one line per step.
 fn write_provenance(out: &mut dyn Write, session: &CliSession, it: &FieldProvenance) -> Result<()> {
     let screen = &session.screen;
     let value = value(&it.value, room(screen, it.field.len() + 3));

@@ -1,4 +1,4 @@
-//! `tine export`: whole conversations as files.
+//! `tine export`: writes whole conversations to files.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -74,7 +74,7 @@ enum ExportFormat {
 }
 
 impl ExportFormat {
-    /// The form of another program.
+    /// Returns the export form, unless it is a bundle or a page.
     fn foreign_form(self) -> Option<Form> {
         match self {
             ExportFormat::Bundle | ExportFormat::Html => None,
@@ -86,7 +86,7 @@ impl ExportFormat {
     }
 }
 
-/// Conversations, and the project that they are in.
+/// Conversations by project.
 type SelectedConversations = Vec<(Call, Vec<ConversationId>)>;
 
 pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
@@ -106,7 +106,7 @@ pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
                 file: PathBuf,
                 conversations: usize,
             }
-            // The log of a project is none.
+            // The project's own log does not count as a conversation.
             let ids = selected.iter().flat_map(|(_, ids)| ids);
             let conversations = ids.filter(|id| !id.as_str().starts_with('~')).count();
             if session.answered_json(|| ExportDocument { file: path.to_owned(), conversations })? {
@@ -137,7 +137,7 @@ fn select_conversations(session: &CliSession, args: &ExportArgs) -> Result<Selec
         let id = session.conversation()?;
         return Ok(vec![(call, vec![session.engine.conversation(&session.call, &id)?.id])]);
     }
-    // Looked up before the first line is written: half a bundle is of no use to anybody.
+    // Look up all conversations before writing, to avoid a partial bundle.
     let found = |id: &String| {
         let id = session.conversation_id(id)?;
         Ok(session.engine.conversation(&session.call, &id)?.id)
@@ -146,7 +146,7 @@ fn select_conversations(session: &CliSession, args: &ExportArgs) -> Result<Selec
     Ok(vec![(call, ids)])
 }
 
-/// Every conversation of a project, and for a bundle also the project's own log.
+/// Returns every conversation of a project, and for a bundle also the project's own log.
 fn everything(session: &CliSession, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
     match &session.engine {
         SessionEngine::Local(engine) if args.format.foreign_form().is_none() => {
@@ -159,7 +159,7 @@ fn everything(session: &CliSession, call: &Call, args: &ExportArgs) -> Result<Ve
     }
 }
 
-/// Writes the export, made here or by the server.
+/// Writes the export, created locally or by the server.
 fn write(
     session: &CliSession,
     args: &ExportArgs,
@@ -192,7 +192,7 @@ fn bundle(
             Ok(write_bundles(engine, selected, out).map(|_| ())?)
         }
         (SessionEngine::Remote(client), [(call, ids)]) => {
-            // All of a project need not be named one by one.
+            // Without ids, the server exports the whole project.
             let named = if args.all { &[][..] } else { ids };
             Ok(client.export(call, named)?.write(out)??)
         }
@@ -219,7 +219,7 @@ fn to_stdout(
     Ok(flushed?)
 }
 
-/// Remembers that the reader has gone, however the error is wrapped on its way back.
+/// Records that the reader closed the pipe, however the error is wrapped later.
 struct PipeWatcher<W> {
     inner: W,
     closed: bool,
@@ -246,9 +246,9 @@ impl<W: Write> Write for PipeWatcher<W> {
     }
 }
 
-/// Writes beside the file and renames at the end: a failed export leaves an older one as it was,
-/// and a new one may be read by whoever might read that. A link stays one, and what is no file
-/// (a pipe, a device) is written to.
+/// Writes to a temporary file and renames it: a failed export leaves an existing file unchanged.
+/// The permissions of an existing file are kept, symbolic links stay links, and pipes and devices
+/// are written to directly.
 fn to_file(
     session: &CliSession,
     args: &ExportArgs,
@@ -286,7 +286,7 @@ fn to_file(
     };
     let finished = finish();
     if finished.is_err() {
-        // The export's own failure is what matters.
+        // Ignore errors here: the export's own error is returned.
         let _ = fs::remove_file(&partial);
     }
     finished

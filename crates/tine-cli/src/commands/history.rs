@@ -9,7 +9,7 @@ use crate::session::CliSession;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, short_time};
 
-/// The name of the log of what belongs to no conversation.
+/// Id of the project's own log, for changes that belong to no conversation.
 const PROJECT_LOG: &str = "~project";
 
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(crate) fn redo(session: &CliSession, args: &RedoArgs) -> Result<()> {
     report(session, &done, "redone")
 }
 
-/// The log that is meant: that of a conversation, or the project's own.
+/// Returns the log of the conversation, or the project's own.
 fn log(session: &CliSession, of_project: bool) -> Result<ConversationId> {
     match of_project {
         true => Ok(ConversationId::from_stored(PROJECT_LOG)),
@@ -112,7 +112,7 @@ pub(crate) fn ops(session: &CliSession, args: &OpsArgs) -> Result<()> {
     })
 }
 
-/// What was done, and to what where there is more to say.
+/// Formats an operation's kind and summary.
 fn describe(operation: &OperationView) -> String {
     match operation.summary.as_str() {
         "" => operation.kind.clone(),

@@ -1,4 +1,4 @@
-//! `tine import`: what other programs kept, and bundles.
+//! `tine import`: imports conversations of other programs and bundles.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -23,11 +23,11 @@ use crate::session::{CliSession, SessionEngine};
 use crate::terminal::Paging;
 use crate::terminal::text::count;
 
-/// How often followed folders are looked at.
+/// Interval at which watched folders are scanned.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// A file that was changed since is being written.
+/// A file that changed within this time may still be growing.
 const QUIET_MS: u64 = 60_000;
-/// Notes that are shown; --json has all.
+/// Maximum number of notes in text output; `--json` has all.
 const NOTES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         }
     };
     let mut seen = Seen::default();
-    // Looked at before a store is made for it: a mistyped name leaves nothing behind.
+    // Scan the paths before creating a store: a mistyped name creates nothing.
     let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(import_error)?;
     let session = CliSession::open(globals, OpenMode::Create)?;
     let engine = match &session.engine {
@@ -137,7 +137,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     fail_if_missing(&plan)
 }
 
-/// Fails if one of several places was not there.
+/// Returns an error if one of the paths does not exist.
 fn fail_if_missing(plan: &Plan) -> Result<()> {
     let Some(missing) = plan.missing.first() else { return Ok(()) };
     let why = format!("{} is not there; the others were brought in", missing.display());
@@ -159,7 +159,7 @@ fn import_error(error: Error) -> Failure {
     }
 }
 
-/// Where agents on this machine keep what was said.
+/// Returns the folders in which agents on this machine store conversations.
 fn agent_folders() -> Vec<PathBuf> {
     detect::places(&|name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()))
 }
@@ -181,7 +181,7 @@ fn run(landing: &mut Landing<'_>, plan: &Plan, globals: &Globals) -> Result<()> 
         plan.jobs.iter().try_for_each(|job| landing.run(job)).and_then(|()| landing.finish());
     bar.finish_and_clear();
     if let Some(ticker) = ticker {
-        // Its only work was to draw.
+        // The thread only draws; a panic there is not an error.
         let _ = ticker.join();
     }
     done.map_err(import_error)
@@ -197,7 +197,7 @@ fn bar(bytes: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-/// Reads what has grown, again and again, until Ctrl-C.
+/// Imports new and changed files until Ctrl-C.
 fn follow(
     session: &CliSession,
     landing: &mut Landing<'_>,
@@ -231,7 +231,7 @@ fn follow(
             let line = format!("{} new", count(turns, "turn"));
             session.screen.line(&line)?;
         }
-        // What a file that grows leaves out is only said once it is whole.
+        // Notes about a file are only reported once it is complete.
         landing.notes.truncate(settled_notes);
     }
 }
@@ -334,7 +334,7 @@ fn report(session: &CliSession, landing: &Landing<'_>, unknown: u64) -> Result<(
     })
 }
 
-/// Shows what there is, format by format and folder by folder.
+/// Lists what can be imported, by folder and format.
 fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     #[derive(Serialize)]
     struct DiscoveredFolder {
@@ -395,7 +395,7 @@ fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
     report_bundle(&session, &done)
 }
 
-/// One bundle: what is wrong with it is why the command fails.
+/// Imports a single bundle, whose errors fail the command.
 fn one_bundle(globals: &Globals, session: &CliSession, engine: &Engine, job: &Job) -> Result<()> {
     let project = globals.project().is_some().then_some(&session.call.project);
     let bytes = tine_import::land::read_bundle_file(engine, project, &job.path);

@@ -1,4 +1,4 @@
-//! `tine interpret`: reading facts out of sources, and the runs that did.
+//! `tine interpret`: extracts facts from sources and manages interpretation runs.
 
 use std::io::Write;
 use tine_api::{Listing, QueueStatus};
@@ -91,10 +91,10 @@ pub(crate) struct InterpretArgs {
     of: Option<String>,
 }
 
-/// What chooses sources and interpreters, which looking at runs does not.
+/// Options that select sources and interpreters; they conflict with inspecting runs.
 const READING: [&str; 7] = ["sources", "interpreter", "mime", "since", "until", "failed", "wait"];
 
-/// The same without the waiting.
+/// The same options without `--wait`.
 const CHOOSING: [&str; 6] = ["sources", "interpreter", "mime", "since", "until", "failed"];
 
 pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
@@ -147,12 +147,12 @@ fn reinterpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
     list(session, &knowledge.reinterpret(&session.call, request)?)
 }
 
-/// Runs as programs read them.
+/// Returns runs for JSON output.
 fn listing(runs: &[InterpretationView]) -> Listing<InterpretationView> {
     Listing::all(runs.to_vec())
 }
 
-/// Runs, one on each line.
+/// Writes one line per run.
 fn list(session: &CliSession, runs: &[InterpretationView]) -> Result<()> {
     if session.answered_json(|| listing(runs))? {
         return Ok(());
@@ -173,7 +173,7 @@ fn list_runs_of(session: &CliSession, source: SourceId) -> Result<()> {
     list(session, &runs.items)
 }
 
-/// What a server answers about the queue, and besides which runs these are.
+/// The state of the queue, as a server returns it, with its runs.
 #[derive(Serialize)]
 struct QueueDocument {
     #[serde(flatten)]
@@ -209,7 +209,7 @@ fn status(session: &CliSession) -> Result<()> {
     })
 }
 
-/// Does what waits, in every project, and tells of each run as it ends.
+/// Executes queued runs of all projects and reports each when it ends.
 fn run(session: &CliSession) -> Result<()> {
     let instead = "the server does what is queued by itself";
     let engine = session.engine.require_local("tine interpret --run", instead)?;
@@ -234,7 +234,7 @@ fn run(session: &CliSession) -> Result<()> {
     })
 }
 
-/// A run by its id alone: what waits may be of any project.
+/// Looks up a run in all projects, because a queued run may belong to any.
 fn run_of_any_project(
     session: &CliSession,
     engine: &Engine,
@@ -377,8 +377,7 @@ fn compare(session: &CliSession, pair: RunPair) -> Result<()> {
     })
 }
 
-/// What is found on reading a run again. No server answers it: nothing is stored, and nothing
-/// else has this form.
+/// A finding of a replayed run. It is not stored, and no server returns it.
 #[derive(Serialize)]
 struct ReplayedFinding {
     entity_type: String,

@@ -1,5 +1,4 @@
-//! `tine key`: keys that vouch for commits. They stay in the user's own folder and are never
-//! shown; only what they sign leaves it.
+//! `tine key`: keys that sign commits. Private keys stay in the user's folder and are never shown.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,13 +16,13 @@ use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
 use crate::user_dirs;
 
-/// The key that is meant where none is named.
+/// Name of the default key.
 pub(crate) const DEFAULT: &str = "default";
 
-/// How files of keys end.
+/// Extension of key files.
 const EXTENSION: &str = "key";
 
-/// More than any key has.
+/// Maximum size of a key file.
 const MAX_KEY_BYTES: u64 = 1024;
 
 #[derive(Debug, Args)]
@@ -59,7 +58,7 @@ enum KeyCommand {
     List,
 }
 
-/// A key, without what is secret.
+/// The public part of a key.
 #[derive(Serialize)]
 struct KeyDocument {
     name: String,
@@ -76,7 +75,7 @@ pub(crate) fn key(globals: &Globals, args: KeyArgs) -> Result<()> {
     }
 }
 
-/// A private key by its name.
+/// Loads a private key by name.
 pub(crate) fn load_private_key(name: &str) -> Result<PrivateKey> {
     read(name, &file(name)?)
 }
@@ -119,7 +118,7 @@ fn list(screen: &Screen) -> Result<()> {
     })
 }
 
-/// The file of a key; its name is one that cannot lead elsewhere.
+/// Returns the path of a key; names that could escape the folder are refused.
 fn file(name: &str) -> Result<PathBuf> {
     let checked = Name::new(name, &Limits::default())?;
     let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.@".contains(symbol);
@@ -204,7 +203,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::invalid(format!("{}: {error}", path.display()))
 }
 
-/// Forty random bytes, hashed into the thirty-two that a key has.
+/// Returns a 32-byte seed, hashed from 40 random bytes.
 fn random_seed() -> [u8; 32] {
     let bytes: Vec<u8> = (0..4).flat_map(|_| SystemEntropy.ten_bytes()).collect();
     Digest::of(&bytes).0

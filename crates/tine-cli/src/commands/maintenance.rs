@@ -1,4 +1,4 @@
-//! `tine verify`, `stats` and `backup`: looking after a store.
+//! `tine verify`, `stats` and `backup`: maintenance of a store.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ pub(crate) fn stats(session: &CliSession, args: &StatsArgs) -> Result<()> {
     })
 }
 
-/// Tokens and cost as a table, one line for each share.
+/// Writes tokens and cost as a table, one line per share.
 fn write_usage(out: &mut dyn Write, usage: &UsageTotals) -> Result<()> {
     let groups = [
         ("model", &usage.models),

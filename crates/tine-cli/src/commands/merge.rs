@@ -1,4 +1,4 @@
-//! `tine merge` and `inject`: bringing to a branch what was learned or said elsewhere.
+//! `tine merge` and `inject`: merges knowledge into a branch and copies turns to it.
 
 use std::io::Write;
 
@@ -82,7 +82,7 @@ pub(crate) fn merge(session: &CliSession, args: MergeArgs) -> Result<()> {
     session.screen.text(Paging::Direct, |out| write_merged(out, session, &done, &target))
 }
 
-/// What the user makes of the words that a merge would say.
+/// Opens the generated summary in an editor and returns the result.
 fn edited(session: &CliSession, request: &MergeBranches) -> Result<Summary> {
     let rehearsal = MergeBranches { dry_run: true, ..request.clone() };
     let rehearsed = session.engine.versioning().merge(&session.call, rehearsal)?;

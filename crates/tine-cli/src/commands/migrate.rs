@@ -1,4 +1,4 @@
-//! `tine migrate`: a whole store from one place to another, and databases of an older format.
+//! `tine migrate`: copies a whole store, or upgrades a database to the current format.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
@@ -20,10 +20,10 @@ use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
 use crate::terminal::text::count;
 
-/// How often the bar is drawn.
+/// Minimum time between redraws.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Columns of the bar.
+/// Width of the bar.
 const BAR_COLUMNS: u64 = 30;
 
 #[derive(Debug, Args)]
@@ -48,14 +48,13 @@ pub(crate) struct MigrateArgs {
     dry_run: bool,
 }
 
-/// The format of a store, before and behind.
+/// The format of a store before and after.
 #[derive(Serialize)]
 struct StoreFormat {
     store: String,
-    /// Nothing where there is no store.
+    /// `None` if there is no store.
     format: Option<i32>,
-    /// The format that this release works with; nothing for a folder, which is brought up to date
-    /// whenever it is opened.
+    /// The current format; `None` for a folder, which is upgraded whenever it is opened.
     newest: Option<i32>,
 }
 
@@ -170,7 +169,7 @@ fn verify(store: Arc<dyn Store>) -> Result<()> {
     }
 }
 
-/// A bar on standard error, if somebody looks at it.
+/// A progress bar on standard error, if it is a terminal.
 struct CopyProgressBar {
     shown: bool,
     drawn: Option<Instant>,

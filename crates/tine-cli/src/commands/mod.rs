@@ -1,4 +1,4 @@
-//! The commands, one file for each family: its arguments, its request, its answer.
+//! The commands, one file per family: arguments, request and answer.
 
 pub(crate) mod acp;
 pub(crate) mod annotations;
@@ -51,9 +51,9 @@ use crate::arguments::{Arguments, Command};
 use crate::failure::Result;
 use crate::session::CliSession;
 
-/// Runs the command that was asked for.
+/// Runs the command that the arguments name.
 pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
-    // Where the settings are can be asked also when they cannot be read.
+    // `tine config path` works even if the settings cannot be read.
     if let Command::Config(args) = &arguments.command
         && args.is_path()
     {

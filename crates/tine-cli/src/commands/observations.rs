@@ -1,4 +1,4 @@
-//! `tine observations`: everything that was ever said of one thing.
+//! `tine observations`: lists all observations of one entity.
 
 use clap::Args;
 use tine_engine::AsOf;

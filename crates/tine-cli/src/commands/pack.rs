@@ -1,4 +1,4 @@
-//! `tine pack`: older turns in less space.
+//! `tine pack`: compresses older turns.
 
 use clap::Args;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `tine log`, `turns` and `path`: reading turns, or commits, in a row.
+//! `tine log`, `turns` and `path`: shows the turns or commits along a path.
 
 use clap::{Args, ValueEnum};
 use tine_core::{Json, Reference, Role};
@@ -127,9 +127,9 @@ fn commits_graph(
     })
 }
 
-/// A path, or the last turns of one.
+/// Reads a path, or its last turns.
 fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
-    // A branch or turn that is named can be looked for everywhere; `main` alone cannot.
+    // An explicit branch or turn is looked up in all conversations; the default `main` is not.
     let conversation = match &to {
         Some(_) => session.scope()?,
         None => Some(session.conversation()?),
@@ -162,7 +162,7 @@ pub(crate) struct TurnsArgs {
 }
 
 pub(crate) fn turns(session: &CliSession, args: TurnsArgs) -> Result<()> {
-    // Which turns are the last of a role shows only when all are there.
+    // The last turns of a role can only be selected from the whole path.
     let last = args.number.filter(|_| args.role.is_none());
     let mut path = read_path(session, args.branch, last)?;
     path.turns.retain(|turn| args.role.is_none_or(|role| turn.role == role));
@@ -234,7 +234,7 @@ enum PathFormat {
 }
 
 impl PathFormat {
-    /// What it is rendered as; nothing for the transcript.
+    /// Returns the rendering format; `None` for the transcript.
     fn format(self) -> Option<Format> {
         match self {
             PathFormat::Text => None,
@@ -337,7 +337,7 @@ fn window(session: &CliSession, args: &PathArgs) -> Result<()> {
     })
 }
 
-/// Writes the request to standard output, and what was done to the path to standard error.
+/// Writes the rendered request to standard output and notes to standard error.
 fn write_rendering(
     session: &CliSession,
     path: &PathPage,

@@ -1,4 +1,4 @@
-//! `tine relate`, `relations` and `unrelate`: how things hang together.
+//! `tine relate`, `relations` and `unrelate`: creates, lists and removes relationships.
 
 use clap::{Args, ValueEnum};
 use tine_api::Removed;
@@ -83,7 +83,7 @@ enum DirectionChoice {
     In,
 }
 
-/// Types are written in capitals; whoever does not is understood all the same.
+/// Converts a relationship type to its canonical spelling in capitals.
 fn normalize_type(relation: &str) -> String {
     relation.to_ascii_uppercase().replace('-', "_")
 }

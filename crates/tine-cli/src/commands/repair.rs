@@ -1,8 +1,8 @@
-//! `tine verify --repair`: what is whole of a damaged store, in a new one.
+//! `tine verify --repair`: copies the intact records of a damaged store to a new one.
 //!
-//! The damaged store is only read. Two folders are made: a copy of every row that can be read,
-//! which goes again, and the new store with what could be verified. What was left out stands in
-//! a file beside the new store's own, one record on each line, turns with what they say.
+//! The damaged store is only read. Two folders are created: a temporary copy of every readable row,
+//! and the new store with the verified records. Omitted records are listed in a file in the new
+//! store's folder, one per line, turns with their content.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -24,18 +24,18 @@ use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
-/// The file in the new store's folder that lists what was left out.
+/// The file in the new store's folder that lists omitted records.
 const LEFT_OUT_FILE: &str = "left-out.jsonl";
 
-/// Records that are listed on the terminal; the file has all.
+/// Maximum number of omitted records in text output; the file has all.
 const LISTED: usize = 50;
 
-/// A folder that goes when it is dropped.
+/// A temporary folder that is removed on drop.
 struct ScratchFolder(PathBuf);
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // What cannot be removed is in nobody's way: its name says what it is.
+        // If removal fails, the folder's name shows that it is temporary.
         fs::remove_dir_all(&self.0).ok();
     }
 }
@@ -50,9 +50,9 @@ struct RepairDocument {
     turns: u64,
     operations: u64,
     left_out: u64,
-    /// Where everything that was left out is listed, if anything was.
+    /// The file that lists omitted records, if any.
     left_out_file: Option<PathBuf>,
-    /// What is wrong with the files of the damaged store.
+    /// Problems of the damaged store's files.
     problems: Vec<tine_core::Problem>,
 }
 
@@ -130,7 +130,7 @@ fn check_target(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder beside another one, for the time of the repair.
+/// Returns the path of the temporary folder, next to the target.
 fn scratch_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(format!(".{}.salvage", std::process::id()));
@@ -168,7 +168,7 @@ fn print_report(
     })
 }
 
-/// What was left out: all of it in a file, the beginning for the terminal.
+/// Collects omitted records: all in a file, the first ones for text output.
 struct LeftOutList {
     path: PathBuf,
     file: Option<BufWriter<File>>,
@@ -207,7 +207,7 @@ fn left_out_json(left_out: LeftOut) -> Json {
         let (turn, parent) = *turn;
         let content = match &turn.content {
             Content::Kept(body) => {
-                // Damaged blocks need not be JSON any more; then they are given as text.
+                // Damaged blocks may not be valid JSON; those are written as text.
                 let blocks = body.to_blocks_string();
                 let parsed = json::parse(blocks.as_bytes(), json::MAX_DEPTH);
                 parsed.unwrap_or(Json::String(blocks))

@@ -1,4 +1,4 @@
-//! `tine resolve`: deciding what merges could not decide.
+//! `tine resolve`: lists and resolves merge conflicts.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
 use tine_api::Listing;
@@ -14,7 +14,7 @@ use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
-/// Decisions in the order in which they stand: a field, and what is to hold of it.
+/// Resolutions in the order of the arguments: a field and its value.
 #[derive(Clone, Debug, Default)]
 struct Decisions(Vec<(String, Take)>);
 
@@ -174,7 +174,7 @@ fn entity_field(text: &str) -> Result<(EntityId, String)> {
     }
 }
 
-/// The conflicts that the last commit of a branch holds.
+/// Lists the conflicts in the last commit of a branch.
 fn list(session: &CliSession, branch: &str) -> Result<()> {
     let found = commits::listed(session, Some(branch.to_owned()), Some(1))?;
     let last: Option<&CommitView> = found.items.first();

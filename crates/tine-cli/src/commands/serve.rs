@@ -1,4 +1,4 @@
-//! `tine serve`: the store over HTTP, until it is told to stop.
+//! `tine serve`: serves the store over HTTP until it is stopped.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::logging::{self, LogLevel};
 use crate::settings::{self, Setting, SettingOrigin};
 use crate::store_location::StoreLocation;
 
-/// How often older turns are packed.
+/// Interval at which older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);
 
-/// How often what was said since is indexed.
+/// Interval at which new turns are indexed.
 const INDEX_EVERY: Duration = Duration::from_secs(2);
 
-/// What people looked at last; beside the store, since it is no part of it.
+/// File of recently viewed conversations, which is not part of the store.
 const VISITED: &str = "tine.visited";
 
-/// Threads beside those of requests: bundles, answers of models, indexing.
+/// Threads besides those of requests: bundles, model replies, indexing.
 const OTHER_THREADS: usize = 512;
 
-/// Where the server listens when nobody says otherwise.
+/// Default address to listen on.
 const LISTEN: &str = "127.0.0.1:8000";
 
-/// Where to listen, and who says so.
+/// Returns the address to listen on and the origin of the setting.
 pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Setting<String> {
     let file = globals.settings.listen.as_ref();
     settings::by_precedence(("--listen", argument), "TINE_LISTEN", file)
@@ -93,7 +93,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let tokens = match place.token_file() {
         Ok(file) => Some(file),
         Err(failure) if token_required => return Err(failure),
-        // Nobody has to show one.
+        // On a loopback address no token is required.
         Err(_) => None,
     };
     let options = Options {
@@ -113,7 +113,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let internal = |why: String| Failure::refused(Kind::Internal, why);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // A request that waits for the store holds a thread, and another one serves connections.
+        // Requests that wait for the store block a thread; others must serve connections.
         .max_blocking_threads(args.concurrency.saturating_add(OTHER_THREADS))
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
@@ -138,7 +138,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     })
 }
 
-/// The models that answer, by name.
+/// Returns the models that can reply, by name.
 fn models(globals: &Globals, names: Vec<String>) -> Result<Vec<(String, tine_llm::reply::Model)>> {
     let model = |name: String| {
         let model = globals.settings.model(&name)?;
@@ -147,8 +147,8 @@ fn models(globals: &Globals, names: Vec<String>) -> Result<Vec<(String, tine_llm
     names.into_iter().map(model).collect()
 }
 
-/// Keeps the search index near the end of the feed, so that a search has little left to do. A
-/// failure is no harm: the search itself brings the index forward.
+/// Keeps the search index up to date, so that searches have little left to index. Failures are
+/// harmless, because a search updates the index itself.
 async fn index_now_and_then(engine: Engine) {
     loop {
         tokio::time::sleep(INDEX_EVERY).await;
@@ -162,7 +162,7 @@ async fn index_now_and_then(engine: Engine) {
     }
 }
 
-/// Packs older turns from time to time. A failure is tried again next time: the turns are there
+/// Packs older turns periodically. A failure is retried at the next interval; turns are readable
 /// in either form.
 async fn pack_now_and_then(store: Arc<dyn Store>) {
     loop {
@@ -178,11 +178,11 @@ async fn pack_now_and_then(store: Arc<dyn Store>) {
     }
 }
 
-/// Descriptors that are not for connections: the store, its readers, the log.
+/// File descriptors reserved for the store, its readers and the log.
 const KEPT_DESCRIPTORS: u64 = 256;
 
-/// As many connections as the system allows, up to the default: without a descriptor left, the
-/// store could not be read any more.
+/// Returns the maximum number of connections: the default, reduced if the system allows fewer file
+/// descriptors, because the store needs some as well.
 fn connections() -> usize {
     let wanted = Options::default().connections;
     #[cfg(unix)]
@@ -204,7 +204,7 @@ fn address(text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| bad("nothing has that name".to_owned()))
 }
 
-/// Waits for the signals by which a person or a system ends a program.
+/// Waits for a termination signal.
 async fn told_to_stop() {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! `tine show`: one turn, the root, or a commit, in full.
+//! `tine show`: shows one turn, the root, or a commit in full.
 
 use std::io::Write;
 
@@ -72,7 +72,7 @@ pub(crate) fn show(session: &CliSession, args: &ShowArgs) -> Result<()> {
         true => Some(session.engine.versioning().rings(&session.call, by_id())?),
         false => None,
     };
-    // A deleted turn has no neighbours in the tree as it is shown.
+    // A deleted turn has no neighbours in the visible tree.
     let beside = |find: &dyn Fn(TurnRef) -> tine_api::Result<Vec<TurnView>>| match turn.presence {
         Presence::Deleted => Ok(Vec::new()),
         Presence::Live | Presence::Split => find(by_id()),
@@ -117,7 +117,7 @@ enum TurnOrCommit {
     Commit(Box<CommitView>),
 }
 
-/// What a reference means: a turn, or else a commit.
+/// Resolves a reference to a turn or, failing that, to a commit.
 fn turn_or_commit(session: &CliSession, named: &Reference) -> Result<TurnOrCommit> {
     let refused = match session.scope().and_then(|conversation| {
         let turn = TurnRef { conversation, turn: named.clone() };
@@ -249,7 +249,7 @@ fn write_facts(
     Ok(())
 }
 
-/// The root is no turn, but it is what a conversation begins with.
+/// Shows the root, which is not a turn but the start of the conversation.
 fn show_root(session: &CliSession) -> Result<()> {
     let id = session.conversation()?;
     let conversation = session.engine.conversation(&session.call, &id)?;

@@ -1,4 +1,4 @@
-//! `tine source`: what was kept, and its bytes.
+//! `tine source`: lists sources, shows their metadata and writes their bytes.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -72,7 +72,7 @@ fn list(session: &CliSession, number: Option<usize>) -> Result<()> {
     })
 }
 
-/// What is known of a source, one row for each.
+/// Returns rows that describe a source.
 pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
     let mut rows = vec![
         row("source", source.id),

@@ -1,4 +1,4 @@
-//! `tine store`: turns of hosts without branches, sources, and facts that somebody structured.
+//! `tine store`: stores turns of hosts without branches, sources, and structured facts.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -189,7 +189,7 @@ pub(crate) fn store(globals: &Globals, args: StoreArgs) -> Result<()> {
 }
 
 fn turn(globals: &Globals, args: StoreTurnArgs) -> Result<()> {
-    // Everything is read before a store is made for it: a bad call leaves nothing behind.
+    // Read all input before creating a store: an invalid call creates nothing.
     let message = message(&args, &session::limits())?;
     let attachments: Vec<SourceId> =
         args.attach.iter().map(|id| crate::record_args::parse_id(id)).collect::<Result<_>>()?;
@@ -245,7 +245,7 @@ fn message(args: &StoreTurnArgs, limits: &Limits) -> Result<Message> {
     Ok(message)
 }
 
-/// A file that is read from its beginning as often as needed, and never as a whole.
+/// A file that is streamed from its beginning whenever it is opened.
 struct FileBytes(PathBuf);
 
 impl SourceBytes for FileBytes {
@@ -254,7 +254,7 @@ impl SourceBytes for FileBytes {
     }
 }
 
-/// What came through a pipe, in a file that has no name.
+/// Standard input, spooled to an unnamed temporary file.
 struct SpooledStdin(Mutex<File>);
 
 impl SourceBytes for SpooledStdin {
@@ -285,7 +285,7 @@ fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
     };
     let content: Arc<dyn SourceBytes> = match &from {
         InputSource::File(path) => {
-            // A file that is not there is refused here, where it has a name.
+            // Fail here if the file does not exist, so that the error names it.
             drop(from.open_file()?);
             Arc::new(FileBytes(path.clone()))
         }
@@ -313,12 +313,12 @@ fn spool_stdin() -> Result<File> {
     };
     let limit = session::limits().source_bytes as u64;
     let mut file = tempfile::tempfile().map_err(internal)?;
-    // One more than is allowed, so that the engine finds out and says so.
+    // Read one byte more than allowed, so that the engine reports the limit.
     io::copy(&mut io::stdin().take(limit.saturating_add(1)), &mut file).map_err(internal)?;
     Ok(file)
 }
 
-/// What bytes are, by the ending of their name.
+/// Returns the MIME type for a file name's extension.
 fn mime_of(name: &str) -> &'static str {
     let ending = Path::new(name).extension().and_then(|it| it.to_str()).unwrap_or_default();
     match ending.to_ascii_lowercase().as_str() {
@@ -367,14 +367,14 @@ fn report_source(session: &CliSession, done: &StoredSource) -> Result<()> {
     })
 }
 
-/// What a store of facts may have: what is left of a server's form without files and runs.
+/// Accepted members: those of the HTTP body without files and runs.
 const FACTS: [&str; 4] = ["entities", "relationships", "source_id", "agent"];
 
-/// Reads facts that somebody structured. Unknown members are refused: a misspelt `observed_at`
-/// must not become now.
+/// Reads structured facts. Unknown members are refused, so that a misspelt `observed_at` does not
+/// silently become the current time.
 fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
     let bytes = from.read_bytes(limits)?;
-    // Read strictly as well: a name that is there twice has no meaning.
+    // Parse strictly as well, to refuse duplicate keys.
     let json = input::parse_json(from, &bytes, limits)?;
     let Some(members) = json.as_object() else {
         let why = format!("a store of facts is an object, not {}", json.type_name());

@@ -1,7 +1,7 @@
-//! `tine sync`: what is missing on either side, from one to the other.
+//! `tine sync`: exchanges missing turns and operations with another store or a server.
 //!
-//! Conversation by conversation, each in one transaction: ended at any point, the next run goes on.
-//! `docs/sync.md` says what travels.
+//! Each conversation is synced in one transaction, so the next run resumes an interrupted sync.
+//! `docs/sync.md` describes what is exchanged.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, IsTerminal};
@@ -56,7 +56,7 @@ pub(crate) struct SyncArgs {
     create: bool,
 }
 
-/// What travelled in one direction.
+/// Totals for one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct TransferTotals {
     conversations: u64,
@@ -78,18 +78,18 @@ impl TransferTotals {
     }
 }
 
-/// What a whole sync did.
+/// The outcome of a sync.
 #[derive(Debug, Default, Serialize)]
 struct SyncReport {
     pulled: TransferTotals,
     pushed: TransferTotals,
-    /// What was done otherwise than one might think.
+    /// Unexpected outcomes, such as renamed bookmarks.
     notes: Vec<String>,
-    /// What was refused; everything else was synced.
+    /// Conversations that were refused; all others were synced.
     kept_back: Vec<KeptBack>,
 }
 
-/// A conversation that could not be brought from one side to the other.
+/// A conversation that could not be transferred.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct KeptBack {
     project_id: String,
@@ -100,7 +100,7 @@ struct KeptBack {
     kind: Kind,
 }
 
-/// The other side.
+/// The other side of a sync.
 enum SyncRemote {
     Store(Engine),
     Server(ServerPeer),
@@ -122,7 +122,7 @@ impl SyncRemote {
     }
 }
 
-/// One conversation, and how far its log has come here and there.
+/// A conversation to sync, with the end of its log on both sides.
 struct SyncTask {
     call: Call,
     id: ConversationId,
@@ -141,7 +141,7 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     };
     let mut tasks = Vec::new();
     for project in projects {
-        // What an earlier sync, cut off, has erased and not swept out of the files.
+        // Finish erasures that an interrupted sync left in the files.
         let there = match &remote {
             SyncRemote::Store(there) => Some(there),
             SyncRemote::Server(_) => None,
@@ -164,7 +164,7 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     fail_if_kept_back(&report)
 }
 
-/// Fails where something was kept back, as its first refusal would.
+/// Returns the first refusal as an error, if any conversation was kept back.
 fn fail_if_kept_back(report: &SyncReport) -> Result<()> {
     let Some(first) = report.kept_back.first() else { return Ok(()) };
     let mut ids: Vec<(&str, &str)> =
@@ -179,8 +179,8 @@ fn fail_if_kept_back(report: &SyncReport) -> Result<()> {
     Err(Failure::refused(first.kind, why))
 }
 
-/// The conversations of a project whose logs are not the same on both sides, in the order in which
-/// they were made: a side that is new lists them in the order of the other.
+/// Returns the conversations of a project whose logs differ, in order of creation, so that a new
+/// store lists them in the same order.
 fn differing_logs(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<SyncTask>> {
     let (ours, theirs) = (log_ends(here, call)?, log_ends(there, call)?);
     let mut others: HashMap<ConversationId, LogMark> = theirs.iter().cloned().collect();
@@ -198,7 +198,7 @@ fn differing_logs(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<Sy
     Ok(tasks)
 }
 
-/// How far each log of a project has come.
+/// Returns the end of each log of a project.
 fn log_ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> {
     let mut ends = Vec::new();
     let mut page = Page::default();
@@ -238,13 +238,13 @@ impl SyncReport {
     fn keep_back(&mut self, task: &SyncTask, kind: Kind, message: String) {
         let (project_id, conversation_id) = (task.call.project.to_string(), task.id.to_string());
         let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
-        // Mostly what keeps it from one side keeps it from the other.
+        // The same refusal usually occurs in both directions; report it once.
         if self.kept_back.last() != Some(&kept) {
             self.kept_back.push(kept);
         }
     }
 
-    /// What was done with a conversation; a refusal that is about it alone is noted.
+    /// Records the outcome for a conversation; an error that affects only it is not returned.
     fn record_outcome(
         &mut self,
         task: &SyncTask,
@@ -284,7 +284,7 @@ impl SyncReport {
     }
 }
 
-/// A refusal that is no reason to leave out other conversations.
+/// Returns whether other conversations can be synced after an error of this kind.
 fn affects_one_conversation(kind: Kind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! `tine timeline`: what has a date.
+//! `tine timeline`: lists dated records in order.
 
 use clap::Args;
 use tine_core::Timestamp;

@@ -1,4 +1,4 @@
-//! `tine token`: words by which a server knows who may do what.
+//! `tine token`: creates, lists and revokes access tokens of a server.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -97,7 +97,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             let made =
                 Token { name, digest: token_digest(&word), project, write: !read, created_at };
             file.tokens.push(made.clone());
-            // A token belongs to a store: in a folder the store comes first, whoever makes it.
+            // Tokens belong to a store: create the store in the folder first.
             match &place {
                 StoreLocation::Folder(_) => drop(place.open(OpenMode::Create)?),
                 StoreLocation::Database(_) => {
@@ -142,7 +142,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     }
 }
 
-/// Thirty random bytes, hashed into a word that nobody guesses.
+/// Returns an unguessable token, hashed from 30 random bytes.
 fn random_token() -> String {
     let mut bytes = Vec::with_capacity(30);
     for _ in 0..3 {

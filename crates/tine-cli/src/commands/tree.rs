@@ -1,4 +1,4 @@
-//! `tine tree`: the whole conversation at a glance. How it is drawn: [`crate::tree`].
+//! `tine tree`: draws the whole conversation. [`crate::tree`] describes the layout.
 
 use std::io::Write;
 
@@ -81,7 +81,7 @@ pub(crate) fn write_tree(
     Ok(draw(out, &drawing, head, &topology.rows, &lines)?)
 }
 
-/// All pages of a topology.
+/// Fetches all pages of a topology.
 pub(crate) fn whole_topology(
     session: &CliSession,
     conversation: &ConversationId,
@@ -101,7 +101,7 @@ pub(crate) fn whole_topology(
     Ok(topology)
 }
 
-/// The row of the root: the conversation's id and title, and what it was set up with.
+/// Returns the row of the root: the conversation's id, title and configuration.
 pub(crate) fn head(session: &CliSession, id: &ConversationId) -> Result<RootRow> {
     let conversation = session.engine.conversation(&session.call, id)?;
     let branches = session.engine.branches(&session.call, id)?;

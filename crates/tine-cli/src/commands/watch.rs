@@ -1,7 +1,7 @@
-//! `tine watch`: every change as it happens, until Ctrl-C.
+//! `tine watch`: shows every change as it happens, until Ctrl-C.
 //!
-//! Over a server its events are followed, over a store its feed is looked at, so that changes of
-//! other processes are seen too. Either way each operation comes exactly once and in order.
+//! Subscribes to the events of a server, or polls the feed of a store to see changes of other
+//! processes. Either way, each operation is shown exactly once and in order.
 
 use std::thread;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::session::{CliSession, SessionEngine};
 use crate::terminal::precise_time;
 use crate::terminal::text::{cut, visible};
 
-/// How often a store is asked for what is new.
+/// Interval at which the feed of a store is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Operations read at once.
+/// Maximum number of operations per read.
 const PAGE_ENTRIES: usize = 128;
 
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
     }
 }
 
-/// Looks at the feed of a store again and again.
+/// Polls the feed of a store.
 fn poll_feed(
     session: &CliSession,
     engine: &Engine,
@@ -105,7 +105,7 @@ fn write(session: &CliSession, entry: FeedEntry) -> Result<()> {
     ))
 }
 
-/// Whoever presses Ctrl-C has seen enough: that is how this ends, not how it fails.
+/// Makes Ctrl-C end the process successfully.
 pub(crate) fn end_on_interrupt() -> Result<()> {
     let internal = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("Ctrl-C cannot be waited for: {error}"))

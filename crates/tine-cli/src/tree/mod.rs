@@ -18,9 +18,10 @@
 //!   one column from the root to its end, however often it was forked, and the gutter `│` next to
 //!   a side line always belongs to a line that continues below.
 //! - The continuing child is the one on the requested line (`main`); elsewhere one that leads to a
-//!   branch is preferred, then the one with most descendants, then the newest. Every side line then holds at most half of the turns of the line it leaves
-//!   (but for one step each onto and off the lines of branches), so the indent grows with the
-//!   logarithm of the tree: 17 steps for 100,000 turns at worst.
+//!   branch is preferred, then the one with most descendants, then the newest. Every side line then
+//!   holds at most half of the turns of the line it leaves (except for one step each onto and off
+//!   the lines of branches), so the indentation grows with the logarithm of the tree: 17 steps for
+//!   100,000 turns at worst.
 //!
 //! [`lay_out`] computes order and indentation in linear time and without recursion;
 //! [`draw`](draw::draw) writes the rows. Neither depends on the source of the rows.

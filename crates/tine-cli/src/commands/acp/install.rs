@@ -1,6 +1,6 @@
-//! `tine acp install`: the agent in the settings of editors.
+//! `tine acp install`: registers the agent in the settings of editors.
 //!
-//! Editors whose settings are a program get it printed, to be put where it belongs.
+//! For editors that are configured in Lua, the configuration is printed for the user to insert.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ enum Editor {
     Agentic,
 }
 
-/// Settings that are a program, to be put there by hand.
+/// Configuration that the user has to insert.
 #[derive(Serialize)]
 struct PrintedSettings {
     host: &'static str,
@@ -165,7 +165,7 @@ impl Editor {
         jsonc::set(text, "agent_servers", name, &members)
     }
 
-    /// Settings in Lua, for plugins that have no other.
+    /// Returns the configuration for plugins that are configured in Lua.
     fn lua(self, name: &str, entry: &HostEntry) -> Option<String> {
         let words = |items: &mut dyn Iterator<Item = &String>| {
             items.map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
@@ -196,7 +196,7 @@ impl Editor {
     }
 }
 
-/// A text between quotation marks, which Lua reads as JSON does.
+/// Quotes a string; JSON's syntax is valid in Lua.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,5 +1,5 @@
-//! `tine acp`: an agent for an editor, over standard input and output; or a recorder in front of
-//! another one; and the entry in an editor's settings that starts it.
+//! `tine acp`: an ACP agent over standard input and output, or a recorder in front of another
+//! agent, and its installation in editors.
 
 mod install;
 
@@ -102,7 +102,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
     served.map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
 }
 
-/// A turn that is there, by its id: names may mean another one later.
+/// Resolves an existing turn to its id, because a name may later refer to another turn.
 fn existing_turn(engine: &Engine, call: &Call, turn: &str) -> Result<Reference> {
     let turn = engine.turn(call, TurnRef::of(Reference::parse(turn)?))?;
     Ok(turn.id.into())

@@ -1,8 +1,8 @@
-//! Entries in the files of other programs: shows what it would change, asks, keeps a copy, and
-//! changes one entry.
+//! Adds entries to the configuration files of other programs: shows the change, asks for
+//! confirmation, keeps a backup, and changes one entry.
 //!
-//! A file that cannot be understood is left alone, and nothing is written for any host unless all
-//! the files that were named can be.
+//! A file that cannot be parsed is not changed, and nothing is written for any host unless all
+//! requested files can be changed.
 
 pub(super) mod jsonc;
 pub(super) mod toml;
@@ -40,7 +40,7 @@ pub(super) struct HostEntry {
 }
 
 impl HostEntry {
-    /// A command of this program, as it was called here, wherever the host starts it.
+    /// Returns the entry for a command of this program with the current store and project.
     pub(super) fn of(globals: &Globals, command: &str) -> Result<HostEntry> {
         let internal = |error: io::Error| Failure::refused(Kind::Internal, error.to_string());
         let program = utf8_path(env::current_exe().map_err(internal)?)?;
@@ -65,7 +65,7 @@ fn utf8_path(path: PathBuf) -> Result<String> {
         .map_err(|_| Failure::invalid("a path that is not Unicode cannot be written there"))
 }
 
-/// A folder that the environment names.
+/// Returns the absolute folder that an environment variable names.
 pub(super) fn folder_from_env(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute())
 }
@@ -74,7 +74,7 @@ pub(super) fn home() -> Option<PathBuf> {
     folder_from_env("HOME").or_else(|| folder_from_env("USERPROFILE"))
 }
 
-/// Where programs keep their settings.
+/// Returns the platform's folder for settings.
 pub(super) fn config_folder() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         Some(home()?.join("Library").join("Application Support"))
@@ -85,7 +85,7 @@ pub(super) fn config_folder() -> Option<PathBuf> {
     }
 }
 
-/// The settings of Zed, which follows XDG on macOS as well.
+/// Returns Zed's settings file. Zed follows XDG on macOS as well.
 pub(super) fn zed_settings_file() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         return Some(home()?.join(".config/zed/settings.json"));
@@ -93,7 +93,7 @@ pub(super) fn zed_settings_file() -> Option<PathBuf> {
     Some(config_folder()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
 }
 
-/// A file before and after.
+/// A planned change of a host's file.
 pub(super) struct HostFileChange {
     host: &'static str,
     file: PathBuf,
@@ -101,7 +101,7 @@ pub(super) struct HostFileChange {
     after: String,
 }
 
-/// What became of a host.
+/// The outcome for one host in the JSON output.
 #[derive(Serialize)]
 struct HostFileDocument<'a> {
     host: &'static str,
@@ -112,7 +112,7 @@ struct HostFileDocument<'a> {
     backup: Option<PathBuf>,
 }
 
-/// Shows changes, and makes them if that is wanted.
+/// Shows changes and, after confirmation, writes them.
 pub(super) fn apply_changes(
     globals: &Globals,
     changes: &[HostFileChange],
@@ -166,11 +166,11 @@ fn confirmed(screen: &Screen) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Lines around a change that are shown.
+/// Context lines shown around a change.
 const CONTEXT: usize = 3;
 
 impl HostFileChange {
-    /// The change of a host's file by a function of its text.
+    /// Plans the change of a host's file; `with_entry` returns the new text.
     pub(super) fn plan(
         host: &'static str,
         file: PathBuf,
@@ -192,7 +192,7 @@ impl HostFileChange {
         self.before.as_deref() != Some(self.after.as_str())
     }
 
-    /// The change as people read it: what goes, what comes, and a few lines around.
+    /// Writes the change as a diff with context.
     fn show(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = self.host;
         let file = self.file.display();
@@ -225,12 +225,12 @@ impl HostFileChange {
         writeln!(out)
     }
 
-    /// Replaces the file in one step. Answers where what it was is kept.
+    /// Replaces the file atomically and returns the path of the backup.
     fn write(&self) -> Result<Option<PathBuf>> {
         let failed = |error: io::Error| {
             Failure::refused(Kind::Internal, format!("{}: {error}", self.file.display()))
         };
-        // A link stays one: what it leads to is replaced.
+        // Replace the target of a symbolic link, not the link.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
@@ -262,7 +262,7 @@ impl HostFileChange {
     }
 }
 
-/// A name beside a file that nothing has yet.
+/// Returns an unused name for a backup next to the file.
 fn unused_backup_name(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let numbered = |nth: usize| match nth {

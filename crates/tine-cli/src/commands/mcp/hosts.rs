@@ -1,4 +1,4 @@
-//! Where each host keeps its servers, and how an entry looks there.
+//! The configuration file of each MCP host and the format of its entries.
 
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,14 @@ pub(super) enum Host {
     Codex,
 }
 
-/// Name of the server in every host.
+/// Name of the server in every host's configuration.
 const NAME: &str = "tine";
 
 impl Host {
     pub(super) const ALL: [Host; 6] =
         [Host::ClaudeCode, Host::ClaudeDesktop, Host::Cursor, Host::Vscode, Host::Zed, Host::Codex];
 
-    /// What people call it.
+    /// Returns the display name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Host::ClaudeCode => "Claude Code",
@@ -45,7 +45,7 @@ impl Host {
         }
     }
 
-    /// Its file of settings; `None` where no home is known.
+    /// Returns the configuration file; `None` without a home folder.
     pub(super) fn file(self) -> Option<PathBuf> {
         let under_home = |path: &str| Some(home()?.join(path));
         match self {
@@ -66,16 +66,16 @@ impl Host {
         }
     }
 
-    /// Whether the host seems to be on this machine.
+    /// Returns whether the host seems to be installed.
     pub(super) fn is_here(self, file: &Path) -> bool {
         match self {
-            // Its file lies in the home itself.
+            // Its file is in the home folder itself.
             Host::ClaudeCode => file.exists() || file.with_file_name(".claude").exists(),
             _ => file.parent().is_some_and(Path::exists),
         }
     }
 
-    /// The file's text with the entry in it.
+    /// Returns the file's text with the entry added.
     pub(super) fn with_entry(self, text: &str, entry: &HostEntry) -> Result<String, String> {
         let section = match self {
             Host::ClaudeCode | Host::ClaudeDesktop | Host::Cursor => "mcpServers",

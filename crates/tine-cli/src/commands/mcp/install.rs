@@ -1,4 +1,4 @@
-//! `tine mcp install`: the entry that starts the server, in the files of hosts.
+//! `tine mcp install`: registers the server in the configuration of hosts.
 
 use clap::Args;
 use tine_core::Kind;
@@ -43,7 +43,7 @@ pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
     host_files::apply_changes(globals, &changes, &args.file_args)
 }
 
-/// How the server is to be started.
+/// Returns the entry that starts the server.
 fn entry(globals: &Globals, args: &McpInstallArgs) -> Result<HostEntry> {
     let mut entry = HostEntry::of(globals, "mcp")?;
     let toolset = args.toolset_args.toolset.toolset();

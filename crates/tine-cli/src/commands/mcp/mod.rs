@@ -1,5 +1,4 @@
-//! `tine mcp`: the store for an agent, over standard input and output; and the entry in a host's
-//! configuration that starts it.
+//! `tine mcp`: an MCP server over standard input and output, and its installation in hosts.
 
 mod hosts;
 mod install;
@@ -133,12 +132,12 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     let served = runtime.block_on(serve_stdio(Tine::new(engine, options)));
-    // A run that a model takes long over is begun again by whoever comes next.
+    // An unfinished run is restarted by the next process.
     runtime.shutdown_background();
     served.map_err(|error| internal(error.to_string()))
 }
 
-/// What one set costs.
+/// The token cost of one toolset.
 #[derive(Serialize)]
 struct ToolsetCost {
     toolset: &'static str,

@@ -1,4 +1,4 @@
-//! What a half-typed word can become: commands, their options, and names in the store.
+//! Completion of commands, options, and names in the store.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,10 +16,10 @@ use super::{Repl, arguments};
 use crate::failure::Result;
 use crate::session::CliSession;
 
-/// Turns and commits, from the end of the branch, that are offered.
+/// Maximum number of turns and of commits to offer, from the tip of the branch.
 const MAX_CANDIDATES: usize = 100;
 
-/// Completes lines of a session.
+/// Completes the lines of a session.
 pub(super) struct ReplCompleter {
     pub(super) repl: Rc<RefCell<Repl>>,
 }
@@ -55,7 +55,7 @@ impl Completer for ReplCompleter {
                 return Ok((1, pairs(names.iter().filter(|it| it.starts_with(&prefix)))));
             }
             Some(command) if prefix.starts_with('-') => options(command),
-            // A store that cannot be read has no names.
+            // An unreadable store offers no names.
             Some(command) => {
                 let last = parsed.tokens.last().map(String::as_str);
                 let target = match (command.as_str(), last) {
@@ -72,7 +72,7 @@ impl Completer for ReplCompleter {
     }
 }
 
-/// Each with a space behind it, so that the next word can follow.
+/// Converts names to completions that end with a space.
 fn pairs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Pair> {
     names
         .map(|name| Pair { display: name.clone(), replacement: format!("{} ", quote(name)) })
@@ -92,12 +92,12 @@ fn options(command: &str) -> BTreeSet<String> {
     longs.map(|name| format!("--{name}")).collect()
 }
 
-/// What a word names.
+/// The kind of name to complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CompletionTarget {
     Conversation,
     Branch,
-    /// A turn or a commit in any way.
+    /// A branch, a bookmark, a turn or a commit.
     Anything,
 }
 

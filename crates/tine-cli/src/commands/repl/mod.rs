@@ -1,8 +1,7 @@
-//! `tine repl`: one conversation and one branch at hand, and commands behind a slash.
+//! `tine repl`: an interactive session with a current conversation and branch, and slash commands.
 //!
-//! A line is read by the definitions of the commands themselves and run by their own code; what is
-//! remembered here from line to line is only which conversation and which branch are meant. No
-//! error ends the session.
+//! Lines are parsed by the definitions of the commands and run by their code. The session keeps
+//! only the current conversation and branch. Errors do not end the session.
 
 mod arguments;
 mod complete;
@@ -34,7 +33,7 @@ use crate::user_dirs;
 
 const PROMPT: &str = "tine> ";
 
-/// Lines that are remembered between sessions.
+/// Maximum number of lines in the history file.
 const MAX_HISTORY_LINES: usize = 10_000;
 
 const HELP: &str = "\
@@ -82,21 +81,20 @@ pub(crate) fn repl(globals: &Globals) -> Result<()> {
     }
 }
 
-/// Whether there is more to come.
+/// Whether the session continues after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplFlow {
     Continue,
     Quit,
 }
 
-/// What is remembered from line to line: the conversation and the branch among all that was given
-/// when the session began.
+/// The state of a session: its options, including the current conversation and branch.
 struct Repl {
     globals: Globals,
 }
 
 impl Repl {
-    /// Lines of a person, with editing, completion and history.
+    /// Reads lines from a terminal, with editing, completion and history.
     fn run_interactive(self) -> Result<()> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
@@ -108,7 +106,7 @@ impl Repl {
             Editor::with_config(config).map_err(unusable)?;
         let history = history_file();
         if let Some(file) = &history {
-            // One that is not there yet, or cannot be read, is an empty one.
+            // A missing or unreadable history is empty.
             let _ = editor.load_history(file);
         }
         self.print_greeting();
@@ -132,12 +130,12 @@ impl Repl {
         }
     }
 
-    /// Lines of a program, as they come.
+    /// Reads lines from standard input.
     fn run_batch(mut self) -> Result<()> {
         let limit = session::limits().body_bytes;
         loop {
             let mut bytes = Vec::new();
-            // Not held while a command runs: `/say -` reads on from there.
+            // Release the lock while a command runs: `/say -` reads from standard input.
             let taken = io::stdin()
                 .lock()
                 .take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1))
@@ -162,7 +160,7 @@ impl Repl {
         }
     }
 
-    /// Does what a line says. Only an output that is closed ends the session.
+    /// Runs a line and reports its error. Only a closed output ends the session.
     fn run_line(&mut self, line: &str) -> Result<ReplFlow> {
         match self.dispatch(line.trim()) {
             Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
@@ -207,7 +205,7 @@ impl Repl {
         }
     }
 
-    /// Help that was asked for, or what is wrong with a line.
+    /// Writes requested help, or the usage error of a line.
     fn show_usage(&self, error: &clap::Error) -> Result<()> {
         if error.use_stderr() && self.globals.json {
             self.report_failure(&Failure::usage(error));
@@ -296,7 +294,7 @@ impl Repl {
         session.screen.line(&format!("conversation {} ({verb})", visible(view.id.as_str())))
     }
 
-    /// Where a person is, and how to find out more.
+    /// Prints the current conversation and a hint.
     fn print_greeting(&self) {
         let screen = Screen::new(&self.globals);
         if let Ok(session) = self.session()
@@ -307,7 +305,7 @@ impl Repl {
         screen.aside("/help lists commands; a line without a slash is said as it stands");
     }
 
-    /// A look at the store, for what is not a command.
+    /// Opens a session with the current settings, outside of any command.
     fn session(&self) -> Result<CliSession> {
         let mut globals = self.globals.clone();
         globals.read_settings()?;
@@ -326,7 +324,7 @@ fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
         return screen.text(Paging::Direct, |out| Ok(out.write_all(HELP.as_bytes())?));
     };
     let name = name.trim_start_matches('/');
-    // Built first, so that arguments of all commands are among a command's own.
+    // Build first, so that global arguments are propagated to the command.
     let mut all = arguments::command();
     all.build();
     let command = all.find_subcommand_mut(name).ok_or_else(|| unknown(name))?;
@@ -339,7 +337,7 @@ fn unknown(name: &str) -> Failure {
     Failure::invalid(why)
 }
 
-/// Where lines are remembered; nowhere if there is no such place.
+/// Returns the history file, if a state folder is available.
 fn history_file() -> Option<PathBuf> {
     let folder = user_dirs::state_folder()?;
     fs::create_dir_all(&folder).ok()?;

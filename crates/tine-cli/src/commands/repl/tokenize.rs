@@ -1,19 +1,18 @@
-//! A line as a shell takes it apart: words between spaces, quotes that keep spaces, and a
-//! backslash that keeps any sign. Nothing is expanded, and `#` begins no comment: whatever is
-//! typed counts.
+//! Splits a line into tokens as a shell does: at spaces, with quotes and backslash escapes. There
+//! is no expansion, and `#` does not start a comment.
 
-/// A line taken apart.
+/// The tokens of a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LineTokens {
-    /// The words, without their quotes.
+    /// Tokens without their quotes.
     pub(super) tokens: Vec<String>,
-    /// Where the last word begins, if the line ends within it.
+    /// Start of the last token, if the line ends within it.
     pub(super) open_at: Option<usize>,
-    /// The quote that was never closed.
+    /// A quote that is not closed.
     pub(super) open_quote: Option<char>,
 }
 
-/// Takes a line apart.
+/// Splits a line into tokens.
 pub(super) fn tokenize(line: &str) -> LineTokens {
     let mut tokens = LineTokens::default();
     let mut word: Option<String> = None;
@@ -29,7 +28,7 @@ pub(super) fn tokenize(line: &str) -> LineTokens {
                 quote = Some(character);
             }
             (Some(open), close) if open == close => quote = None,
-            // Within double quotes a backslash keeps only what would mean something there.
+            // Within double quotes a backslash escapes only quotes and backslashes.
             (Some('"'), '\\') => {
                 let next = chars.clone().next().map(|(_, next)| next);
                 let kept = next.filter(|next| matches!(next, '"' | '\\'));
@@ -55,7 +54,7 @@ pub(super) fn tokenize(line: &str) -> LineTokens {
     tokens
 }
 
-/// A word as it has to be typed.
+/// Quotes a token so that `tokenize` returns it unchanged.
 pub(super) fn quote(word: &str) -> String {
     let plain =
         |character: char| !character.is_whitespace() && !matches!(character, '"' | '\'' | '\\');
