@@ -84,9 +84,9 @@ pub(super) fn report(session: &CliSession, made: &CommitView) -> Result<()> {
         writeln!(out, "  {}", window(made))?;
         let Some(facets) = &made.commit.facets else { return Ok(()) };
         for (name, set) in [("entities", &facets.entities), ("topics", &facets.topics)] {
-            let words: Vec<&str> = set.values().map(|seen| seen.text.as_str()).collect();
-            if !words.is_empty() {
-                writeln!(out, "  {name}: {}", cut(&words.join(", "), 90))?;
+            let terms: Vec<&str> = set.values().map(|seen| seen.text.as_str()).collect();
+            if !terms.is_empty() {
+                writeln!(out, "  {name}: {}", cut(&terms.join(", "), 90))?;
             }
         }
         if let Some(signature) = &made.signature {

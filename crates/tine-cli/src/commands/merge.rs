@@ -66,7 +66,7 @@ pub(crate) fn merge(session: &CliSession, args: MergeArgs) -> Result<()> {
         summary: match args.summary {
             None => Summary::None,
             Some(none) if none.is_empty() => Summary::Generated,
-            Some(words) => Summary::Text(words),
+            Some(text) => Summary::Text(text),
         },
         dry_run: args.dry_run,
     };
@@ -94,10 +94,10 @@ fn edited(session: &CliSession, request: &MergeBranches) -> Result<Summary> {
         let turn = line.turn.map(|turn| format!(" [{}]", turn.short())).unwrap_or_default();
         text.push_str(&format!("- {}{turn}\n", line.text));
     }
-    let words = editor::edit_text(&text)?;
-    match words.trim() {
+    let summary = editor::edit_text(&text)?;
+    match summary.trim() {
         "" => Err(Failure::invalid("the text is empty; nothing was merged")),
-        words => Ok(Summary::Text(words.to_owned())),
+        summary => Ok(Summary::Text(summary.to_owned())),
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
     let to = args.to.as_deref().map(StoreLocation::parse).transpose()?;
     match (to, args.dry_run) {
         (to, true) => {
-            let all = [Some(from), to].into_iter().flatten().map(|place| format(&place));
+            let all = [Some(from), to].into_iter().flatten().map(|location| format(&location));
             let all = all.collect::<Result<Vec<_>>>()?;
             if screen.json {
                 return screen.document(&all);
@@ -95,15 +95,15 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
     }
 }
 
-fn format(place: &StoreLocation) -> Result<StoreFormat> {
-    let (format, newest) = match place {
+fn format(location: &StoreLocation) -> Result<StoreFormat> {
+    let (format, newest) = match location {
         StoreLocation::Folder(_) => (None, None),
         StoreLocation::Database(address) => {
             let found = PostgresStore::pending_migration(address)?;
             (found.from, Some(found.to))
         }
     };
-    Ok(StoreFormat { store: place.to_string(), format, newest })
+    Ok(StoreFormat { store: location.to_string(), format, newest })
 }
 
 fn describe_format(format: &StoreFormat) -> String {

@@ -84,13 +84,13 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     logging::as_json(args.log);
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
-    let place = StoreLocation::from_globals(globals)?;
-    let store = place.open(OpenMode::Create)?;
+    let location = StoreLocation::from_globals(globals)?;
+    let store = location.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
         .with_interpreters(globals.settings.interpreters()?);
     let token_required = !listen.ip().is_loopback();
-    let tokens = match place.token_file() {
+    let tokens = match location.token_file() {
         Ok(file) => Some(file),
         Err(failure) if token_required => return Err(failure),
         // On a loopback address no token is required.
@@ -99,7 +99,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let options = Options {
         actor: globals.actor(),
         tokens,
-        visited: place.companion_file(VISITED).ok(),
+        visited: location.companion_file(VISITED).ok(),
         token_required,
         hosts: args.host,
         connections: connections(),
@@ -123,8 +123,8 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
             internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
         let at = format!("http://{}", server.address());
-        tracing::info!(address = at, store = %place, "listening");
-        eprintln!("tine serves {place} on {at}");
+        tracing::info!(address = at, store = %location, "listening");
+        eprintln!("tine serves {location} on {at}");
         let stopper = server.stopper();
         tokio::spawn(async move {
             told_to_stop().await;

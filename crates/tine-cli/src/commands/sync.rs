@@ -306,12 +306,12 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<SyncRemote> {
             None => client,
         })));
     }
-    let place = StoreLocation::parse(Path::new(&args.remote))?;
-    if place.is_same_as(&StoreLocation::from_globals(globals)?) {
+    let location = StoreLocation::parse(Path::new(&args.remote))?;
+    if location.is_same_as(&StoreLocation::from_globals(globals)?) {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
-    let store = place.open(mode).map_err(|failure| match failure.kind() {
+    let store = location.open(mode).map_err(|failure| match failure.kind() {
         Kind::NotFound => {
             let why = format!("there is no store at {}; --create makes one", args.remote);
             Failure::refused(Kind::NotFound, why)

@@ -58,10 +58,10 @@ struct TokenDocument<'a> {
 }
 
 impl<'a> TokenDocument<'a> {
-    fn of(token: &'a Token, word: Option<&'a str>) -> Self {
+    fn of(token: &'a Token, secret: Option<&'a str>) -> Self {
         TokenDocument {
             name: &token.name,
-            token: word,
+            token: secret,
             project: token.project.as_deref(),
             write: token.write,
             created_at: &token.created_at,
@@ -71,8 +71,8 @@ impl<'a> TokenDocument<'a> {
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     globals.require_local("tine token", "make the token there, with --store PATH")?;
-    let place = StoreLocation::from_globals(globals)?;
-    let path = place.token_file()?;
+    let location = StoreLocation::from_globals(globals)?;
+    let path = location.token_file()?;
     let failed = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
     };
@@ -92,14 +92,14 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
                 (false, Some(set)) => Some(ProjectId::new(set.value, &limits)?.to_string()),
                 (false, None) => Some(ProjectId::default().to_string()),
             };
-            let word = random_token();
+            let secret = random_token();
             let created_at = SystemClock.now().to_string();
             let made =
-                Token { name, digest: token_digest(&word), project, write: !read, created_at };
+                Token { name, digest: token_digest(&secret), project, write: !read, created_at };
             file.tokens.push(made.clone());
             // Tokens belong to a store: create the store in the folder first.
-            match &place {
-                StoreLocation::Folder(_) => drop(place.open(OpenMode::Create)?),
+            match &location {
+                StoreLocation::Folder(_) => drop(location.open(OpenMode::Create)?),
                 StoreLocation::Database(_) => {
                     let folder = path.parent().unwrap_or(&path);
                     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -107,9 +107,9 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             }
             file.write(&path).map_err(failed)?;
             if screen.json {
-                return screen.document(&TokenDocument::of(&made, Some(&word)));
+                return screen.document(&TokenDocument::of(&made, Some(&secret)));
             }
-            screen.line(&word)
+            screen.line(&secret)
         }
         TokenCommand::List => {
             if screen.json {

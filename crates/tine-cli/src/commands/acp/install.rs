@@ -167,14 +167,15 @@ impl Editor {
 
     /// Returns the configuration for plugins that are configured in Lua.
     fn lua(self, name: &str, entry: &HostEntry) -> Option<String> {
-        let words = |items: &mut dyn Iterator<Item = &String>| {
+        let quoted_list = |items: &mut dyn Iterator<Item = &String>| {
             items.map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
         };
         let name = quoted(name);
         match self {
             Editor::Zed | Editor::Jetbrains => None,
             Editor::Codecompanion => {
-                let command = words(&mut [&entry.command].into_iter().chain(&entry.arguments));
+                let command =
+                    quoted_list(&mut [&entry.command].into_iter().chain(&entry.arguments));
                 Some(format!(
                     "require(\"codecompanion\").setup({{\n  adapters = {{\n    acp = {{\n      \
                      [{name}] = function()\n        return \
@@ -185,7 +186,7 @@ impl Editor {
             }
             Editor::Agentic => {
                 let (command, arguments) =
-                    (quoted(&entry.command), words(&mut entry.arguments.iter()));
+                    (quoted(&entry.command), quoted_list(&mut entry.arguments.iter()));
                 Some(format!(
                     "require(\"agentic\").setup({{\n  provider = {name},\n  acp_providers = \
                      {{\n    [{name}] = {{\n      name = {name},\n      command = {command},\n      \
