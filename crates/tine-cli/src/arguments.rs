@@ -1,4 +1,5 @@
-//! What can be typed behind `tine`. Each command's own arguments stand beside its code.
+//! The top level of the command line: global options and the list of commands. The arguments of
+//! each command are defined with its code.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,18 +10,18 @@ use tine_core::facts::schema::moment;
 use tine_core::{Kind, Limits, Reference, Timestamp};
 
 use crate::commands::{
-    acp, append, branches, care, commits, completions, config, conversations, demo, diff, drift,
-    edits, entities, export, finding, history, import, interpret, keys, manual, marks, mcp,
-    merging, migrate, moves, observations, pack, purge, reading, relations, repl, resolving,
-    search, serve, show, sources, store, sync, timeline, token, tree, watch,
+    acp, annotations, append, blame, branch_moves, branches, commits, completions, config,
+    conversations, demo, diff, drift, edits, entities, export, history, import, interpret, keys,
+    maintenance, manual, mcp, merge, migrate, observations, pack, paths, purge, relations, repl,
+    resolve, search, serve, show, sources, store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
-use crate::input::Source;
-use crate::settings::{self, Origin, Set, Settings};
-use crate::store_place::StorePlace;
+use crate::input::InputSource;
+use crate::settings::{self, CliSettings, Setting, SettingOrigin};
+use crate::store_location::StoreLocation;
 
-/// Where `tine serve` listens unless it is told otherwise.
-const USUAL_SERVER: &str = "http://127.0.0.1:8000";
+/// The default address of `tine serve`.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
 
 const EXAMPLES: &str = "\
 Turns are named by id, hash, hash prefix (8 digits and more), branch, bookmark, `main~2` \
@@ -113,32 +114,33 @@ pub(crate) struct Globals {
     pub(crate) config: Option<PathBuf>,
     /// What files set; read before any command runs.
     #[arg(skip)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: CliSettings,
     /// The branch that is meant where none is named; `main` without it.
     #[arg(skip)]
     pub(crate) branch: Option<String>,
 }
 
 impl Globals {
-    /// Reads the files of settings: the user's, and the one in the store's folder.
+    /// Reads the settings files of the user and of the store's folder.
     pub(crate) fn read_settings(&mut self) -> Result<()> {
-        self.settings = Settings::of_user(self.config.as_deref())?;
+        self.settings = CliSettings::load_user_file(self.config.as_deref())?;
         if self.server()?.is_none()
-            && let Ok(folder) = StorePlace::of(self).and_then(StorePlace::folder)
+            && let Ok(folder) =
+                StoreLocation::from_globals(self).and_then(StoreLocation::into_folder)
         {
-            self.settings.add_store(&folder)?;
+            self.settings.load_store_file(&folder)?;
         }
         Ok(())
     }
 
-    /// These for one line of a session that was begun with others: what a line says counts more.
-    pub(crate) fn over(self, session: &Globals) -> Globals {
+    /// Returns a session's options overridden by those of one line.
+    pub(crate) fn overriding(self, session: &Globals) -> Globals {
         let elsewhere = self.store.is_some() || self.server.is_some() || self.api.is_some();
         let mut all = session.clone();
         if elsewhere {
             (all.store, all.server, all.api) = (self.store, self.server, self.api);
         }
-        // A branch is one of its conversation.
+        // The session's branch belongs to its conversation.
         if self.conversation.is_some() && self.conversation != all.conversation {
             all.branch = None;
         }
@@ -154,30 +156,36 @@ impl Globals {
         all
     }
 
-    /// The store that is named, if one is.
+    /// Returns the store that arguments, environment or settings name, if any.
     pub(crate) fn named_store(&self) -> Option<PathBuf> {
         self.store_setting().map(|set| set.value)
     }
 
-    /// The same, and by what. An argument counts more than the environment.
-    pub(crate) fn store_setting(&self) -> Option<Set<PathBuf>> {
+    /// Returns the named store and the origin of the setting.
+    pub(crate) fn store_setting(&self) -> Option<Setting<PathBuf>> {
         if let Some(path) = &self.store {
-            return Some(Set { value: path.clone(), origin: Origin::Argument("--store") });
+            return Some(Setting {
+                value: path.clone(),
+                origin: SettingOrigin::Argument("--store"),
+            });
         }
         if let Some(path) = env::var_os("TINE_STORE").filter(|path| !path.is_empty()) {
-            return Some(Set { value: path.into(), origin: Origin::Variable("TINE_STORE") });
+            return Some(Setting {
+                value: path.into(),
+                origin: SettingOrigin::Variable("TINE_STORE"),
+            });
         }
         self.settings.store.clone()
     }
 
-    /// The server that is named, if one is; an empty name is none.
+    /// Returns the named server, if any. An empty name means no server.
     pub(crate) fn server(&self) -> Result<Option<String>> {
         Ok(self.server_setting()?.map(|set| set.value))
     }
 
-    /// The same, and by what. An argument counts more than the environment and the environment
-    /// more than a file, also where one of them names a store.
-    pub(crate) fn server_setting(&self) -> Result<Option<Set<String>>> {
+    /// Returns the named server and the origin of the setting. A store named with higher precedence
+    /// overrides a server.
+    pub(crate) fn server_setting(&self) -> Result<Option<Setting<String>>> {
         if let Some(set) = self.server_argument() {
             return Ok(Some(set).filter(|set| !set.value.is_empty()));
         }
@@ -192,45 +200,47 @@ impl Globals {
                            --store";
                 Err(Failure::invalid(why))
             }
-            (Some(value), None) => Ok(Some(Set { value, origin: Origin::Variable("TINE_SERVER") })),
+            (Some(value), None) => {
+                Ok(Some(Setting { value, origin: SettingOrigin::Variable("TINE_SERVER") }))
+            }
             (None, Some(_)) => Ok(None),
             (None, None) => Ok(self.settings.server.clone()),
         }
     }
 
-    /// The server that `--api` means when it names none.
-    fn usual_server(&self) -> String {
+    /// Returns the server for `--api` without a URL.
+    fn default_server(&self) -> String {
         let named = env::var("TINE_SERVER").ok().filter(|url| !url.is_empty());
         let set = || self.settings.server.as_ref().map(|set| set.value.clone());
-        named.or_else(set).unwrap_or_else(|| USUAL_SERVER.to_owned())
+        named.or_else(set).unwrap_or_else(|| DEFAULT_SERVER.to_owned())
     }
 
-    /// The project that is named, if one is.
-    pub(crate) fn project(&self) -> Option<Set<String>> {
+    /// Returns the named project, if any.
+    pub(crate) fn project(&self) -> Option<Setting<String>> {
         let file = self.settings.project.as_ref();
-        settings::chosen(("--project", self.project.clone()), "TINE_PROJECT", file)
+        settings::by_precedence(("--project", self.project.clone()), "TINE_PROJECT", file)
     }
 
-    /// The server that an argument names, whatever the environment says.
-    pub(crate) fn server_argument(&self) -> Option<Set<String>> {
-        let set = |value, name| Set { value, origin: Origin::Argument(name) };
+    /// Returns the server that an argument names, ignoring the environment.
+    pub(crate) fn server_argument(&self) -> Option<Setting<String>> {
+        let set = |value, name| Setting { value, origin: SettingOrigin::Argument(name) };
         match (&self.api, &self.server) {
-            (Some(none), _) if none.is_empty() => Some(set(self.usual_server(), "--api")),
+            (Some(none), _) if none.is_empty() => Some(set(self.default_server(), "--api")),
             (Some(named), _) => Some(set(named.clone(), "--api")),
             (None, Some(named)) => Some(set(named.clone(), "--server")),
             (None, None) => None,
         }
     }
 
-    /// Refuses a command that works on the store itself when a server was named.
-    pub(crate) fn only_here(&self, command: &str, instead: &str) -> Result<()> {
+    /// Returns an error if a server is named, for commands that need a local store.
+    pub(crate) fn require_local(&self, command: &str, instead: &str) -> Result<()> {
         match self.server()? {
             None => Ok(()),
-            Some(url) => Err(only_here(command, &url, instead)),
+            Some(url) => Err(local_only_error(command, &url, instead)),
         }
     }
 
-    /// The token for a server, if there is one.
+    /// Returns the token for the server, if one is configured.
     pub(crate) fn token(&self) -> Result<Option<String>> {
         let set = || env::var("TINE_TOKEN").ok().filter(|token| !token.is_empty());
         let file = match (&self.token_file, set()) {
@@ -241,48 +251,48 @@ impl Globals {
                 None => return Ok(None),
             },
         };
-        let token = Source::named(file).text(&Limits::default())?;
+        let token = InputSource::from_path(file).read_text(&Limits::default())?;
         Ok(Some(token.trim().to_owned()))
     }
 
-    /// Where a server's token comes from, and never the token.
-    pub(crate) fn token_origin(&self) -> Option<Set<String>> {
+    /// Returns the origin of the server's token, never the token itself.
+    pub(crate) fn token_origin(&self) -> Option<Setting<String>> {
         let file = self.settings.token_file.as_ref();
         let shown = |path: &PathBuf| path.display().to_string();
-        let file = file.map(|set| Set { value: shown(&set.value), origin: set.origin.clone() });
+        let file = file.map(|set| Setting { value: shown(&set.value), origin: set.origin.clone() });
         if self.token_file.is_none() && env::var("TINE_TOKEN").is_ok_and(|token| !token.is_empty())
         {
             let value = "set".to_owned();
-            return Some(Set { value, origin: Origin::Variable("TINE_TOKEN") });
+            return Some(Setting { value, origin: SettingOrigin::Variable("TINE_TOKEN") });
         }
         let argument = self.token_file.as_ref().map(shown);
-        let argument =
-            argument.map(|value| Set { value, origin: Origin::Argument("--token-file") });
+        let argument = argument
+            .map(|value| Setting { value, origin: SettingOrigin::Argument("--token-file") });
         argument.or(file)
     }
 
-    /// Who is recorded as the author.
+    /// Returns the name that is recorded as the author of changes.
     pub(crate) fn actor(&self) -> String {
         self.actor_setting().value
     }
 
-    /// The same, and by what.
-    pub(crate) fn actor_setting(&self) -> Set<String> {
+    /// Returns the author's name and the origin of the setting.
+    pub(crate) fn actor_setting(&self) -> Setting<String> {
         let argument = self.actor.clone().filter(|name| !name.is_empty());
         let file = self.settings.actor.as_ref();
         let user = || {
             ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| {
                 let value = env::var(name).ok().filter(|user| !user.is_empty())?;
-                Some(Set { value, origin: Origin::Variable(name) })
+                Some(Setting { value, origin: SettingOrigin::Variable(name) })
             })
         };
-        settings::chosen(("--actor", argument), "TINE_ACTOR", file)
+        settings::by_precedence(("--actor", argument), "TINE_ACTOR", file)
             .or_else(user)
-            .unwrap_or_else(|| Set { value: "tine".to_owned(), origin: Origin::Default })
+            .unwrap_or_else(|| Setting { value: "tine".to_owned(), origin: SettingOrigin::Default })
     }
 }
 
-/// Joins `--api` with an address behind it. Any other word there is the command's own.
+/// Joins `--api` with a URL that follows it. Any other word is left to the command.
 pub(crate) fn with_api_joined(words: Vec<OsString>) -> Vec<OsString> {
     let address = |word: &OsString| {
         word.to_str().is_some_and(|it| it.starts_with("http://") || it.starts_with("https://"))
@@ -304,11 +314,11 @@ pub(crate) fn with_api_joined(words: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
-/// The name of the argument that names the file of settings, apart from the one below.
+/// Id of the `--config` argument, distinct from the `config` arguments of commands.
 const SETTINGS_FILE: &str = "settings_file";
 
-/// Adds `--config FILE` to the command and to all below it but those that have a `--config` of
-/// their own: there it goes before the command's name.
+/// Adds `--config FILE` to the command and to its subcommands, except those with a `--config` of
+/// their own: for these it precedes the command's name.
 pub(crate) fn with_settings_file(command: clap::Command) -> clap::Command {
     let argument = || {
         Arg::new(SETTINGS_FILE)
@@ -324,15 +334,15 @@ pub(crate) fn with_settings_file(command: clap::Command) -> clap::Command {
     })
 }
 
-/// The file of settings that was named, at whichever place; the innermost counts.
+/// Returns the settings file named at any level; the innermost wins.
 pub(crate) fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
     let below = matches.subcommand().and_then(|(_, below)| settings_file(below));
     let here = || matches.try_get_one::<PathBuf>(SETTINGS_FILE).ok().flatten().cloned();
     below.or_else(here)
 }
 
-/// Why a command does not work over a server.
-pub(crate) fn only_here(command: &str, url: &str, instead: &str) -> Failure {
+/// Creates the error for a command that does not work over a server.
+pub(crate) fn local_only_error(command: &str, url: &str, instead: &str) -> Failure {
     let why =
         format!("`{command}` works on the machine that keeps the store, not over {url}; {instead}");
     Failure::refused(Kind::Unsupported, why)
@@ -349,19 +359,19 @@ pub(crate) enum Colour {
     Never,
 }
 
-/// A day, which stands for its first moment, or a time.
+/// Parses a day, which stands for its first moment, or a time.
 pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> {
     moment(text).ok_or_else(|| "give a day such as 2025-03-14 or a time as in RFC 3339".to_owned())
 }
 
-/// A turn reference, taken apart.
+/// Parses a turn reference.
 pub(crate) fn reference(
     text: &str,
 ) -> std::result::Result<Reference, tine_core::reference::ReferenceError> {
     Reference::parse(text)
 }
 
-/// Whether a reference means the root itself and not some way back from it.
+/// Returns whether a reference is exactly `root`.
 pub(crate) fn names_root(reference: &Reference) -> bool {
     reference.is_root() && reference.back() == 0
 }
@@ -391,11 +401,11 @@ pub(crate) enum Command {
     #[command(alias = "say")]
     Append(append::AppendArgs),
     /// Show a path, newest turn first; or commits
-    Log(reading::LogArgs),
+    Log(paths::LogArgs),
     /// List the turns of a branch, one on each line
-    Turns(reading::TurnsArgs),
+    Turns(paths::TurnsArgs),
     /// Show a path, first turn first
-    Path(reading::PathArgs),
+    Path(paths::PathArgs),
     /// Find turns by what they say
     Search(search::SearchArgs),
     /// Show one turn or commit in full
@@ -413,11 +423,11 @@ pub(crate) enum Command {
     /// Delete a turn, and what lies below it
     Delete(edits::DeleteArgs),
     /// Move a branch back to an earlier turn; what that leaves behind is kept
-    Revert(moves::RevertArgs),
+    Revert(branch_moves::RevertArgs),
     /// Move a branch forward again
-    Restore(moves::RestoreArgs),
+    Restore(branch_moves::RestoreArgs),
     /// List lines that no branch leads to
-    Tails(moves::TailsArgs),
+    Tails(branch_moves::TailsArgs),
     /// Seal a stretch of turns with what it is about
     Commit(commits::CommitArgs),
     /// List commits, newest first
@@ -425,15 +435,15 @@ pub(crate) enum Command {
     /// Compare two turns, branches or commits
     Diff(diff::DiffArgs),
     /// Bring what was learned on one branch to another
-    Merge(merging::MergeArgs),
+    Merge(merge::MergeArgs),
     /// List conflicts that merges left, and decide them
-    Resolve(resolving::ResolveArgs),
+    Resolve(resolve::ResolveArgs),
     /// Say a turn from elsewhere again at the end of a branch
-    Inject(merging::InjectArgs),
+    Inject(merge::InjectArgs),
     /// Show which turn a text or a fact comes from
-    Blame(finding::BlameArgs),
+    Blame(blame::BlameArgs),
     /// Find the first turn from which on something holds
-    Bisect(finding::BisectArgs),
+    Bisect(blame::BisectArgs),
     /// Show how far a conversation has moved, commit by commit
     Drift(drift::DriftArgs),
     /// Make and show keys that vouch for commits
@@ -447,11 +457,11 @@ pub(crate) enum Command {
     /// Show every change as it happens
     Watch(watch::WatchArgs),
     /// List, set and delete bookmarks
-    Bookmark(marks::BookmarkArgs),
+    Bookmark(annotations::BookmarkArgs),
     /// Show and change the tags of a turn
-    Tag(marks::TagArgs),
+    Tag(annotations::TagArgs),
     /// Show and change the title of a turn or of the conversation
-    Title(marks::TitleArgs),
+    Title(annotations::TitleArgs),
     /// Keep turns of hosts without branches, sources and facts
     Store(store::StoreArgs),
     /// List sources, and read their bytes
@@ -473,11 +483,11 @@ pub(crate) enum Command {
     /// Erase what a turn or a conversation says, for ever
     Purge(purge::PurgeArgs),
     /// Recompute every hash of the store
-    Verify(care::VerifyArgs),
+    Verify(maintenance::VerifyArgs),
     /// Count what is there
-    Stats(care::StatsArgs),
+    Stats(maintenance::StatsArgs),
     /// Copy the store while it is in use
-    Backup(care::BackupArgs),
+    Backup(maintenance::BackupArgs),
     /// Copy a whole store to another place: a folder, a database
     Migrate(migrate::MigrateArgs),
     /// Keep older turns in less space

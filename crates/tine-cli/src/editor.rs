@@ -1,4 +1,4 @@
-//! Text that a person writes in an editor of their own.
+//! Edits a text in the user's editor.
 
 use std::env;
 use std::io::Write;
@@ -7,11 +7,11 @@ use std::process::Command;
 use tine_core::Kind;
 
 use crate::failure::{Failure, Result};
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::session;
 
-/// Opens an editor with a text, and gives what became of it.
-pub(crate) fn edited(text: &str) -> Result<String> {
+/// Opens the text in `VISUAL`, `EDITOR` or `vi` and returns the saved result.
+pub(crate) fn edit_text(text: &str) -> Result<String> {
     let set = |name: &str| env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     let chosen = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
     let mut words = chosen.split_whitespace();
@@ -29,6 +29,6 @@ pub(crate) fn edited(text: &str) -> Result<String> {
         Ok(status) if !status.success() => {
             Err(failed(format!("the editor `{program}` ended with {status}; nothing was done")))
         }
-        Ok(_) => Source::named(file.path()).text(&session::limits()),
+        Ok(_) => InputSource::from_path(file.path()).read_text(&session::limits()),
     }
 }

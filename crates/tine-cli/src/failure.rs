@@ -1,7 +1,7 @@
-//! Why a command failed, and how that is told: one sentence on standard error, an exit code.
+//! Command errors and how they are reported: a message on standard error and an exit code.
 //!
-//! The kinds and codes are the engine's; this file adds only what concerns the command line
-//! itself: its arguments, its input and output, and the choice of a conversation.
+//! Kinds and codes are the engine's. This module adds errors of the command line itself: arguments,
+//! input, output, and the choice of a conversation.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -14,13 +14,13 @@ use tine_formats::export::ExportError;
 use tine_formats::render::RenderError;
 use tine_store::StoreError;
 
+use crate::record_args::turn_key;
 use crate::terminal::text::visible;
-use crate::things::turn_key;
 
-/// A command that did not do what was asked.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The engine refused.
+    /// The engine returned an error.
     #[error(transparent)]
     Engine(#[from] Error),
     /// A bundle could not be written or read.
@@ -29,31 +29,21 @@ pub(crate) enum Failure {
     /// A path could not be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
-    /// The command line refused.
+    /// The command line itself rejected the request.
     #[error("{why}")]
-    Refused {
-        /// What sort of refusal.
-        kind: Kind,
-        /// The sentence.
-        why: String,
-    },
-    /// It is not said which conversation is meant.
+    Refused { kind: Kind, why: String },
+    /// Several conversations exist and none is named.
     #[error("there are several conversations; choose one with -c ID or TINE_CONVERSATION")]
-    Several {
+    AmbiguousConversation {
         /// The first of them.
         conversations: Vec<ConversationId>,
         /// Whether there are more.
         more: bool,
     },
-    /// A key of a turn that several messages have.
+    /// Several messages match a turn key.
     #[error("`{key}` can mean {} messages; name one of them", slots.len())]
-    SeveralSlots {
-        /// The key.
-        key: String,
-        /// The messages.
-        slots: Vec<EntityView>,
-    },
-    /// Whoever read the output has had enough.
+    AmbiguousTurnKey { key: String, slots: Vec<EntityView> },
+    /// The reader closed the output.
     #[error("the output was closed")]
     ClosedPipe,
     /// The output could not be written.
@@ -61,21 +51,21 @@ pub(crate) enum Failure {
     Output(io::Error),
 }
 
-/// What a command answers.
+/// The result of a command.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A refusal of the command line itself.
+    /// Creates an error of the command line itself.
     pub(crate) fn refused(kind: Kind, why: impl Into<String>) -> Self {
         Failure::Refused { kind, why: why.into() }
     }
 
-    /// Arguments that make no sense.
+    /// Creates an error for invalid arguments.
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
         Failure::refused(Kind::Invalid, why)
     }
 
-    /// Arguments that could not be parsed, without the colours and the usage below them.
+    /// Converts a parse error, without colours and usage.
     pub(crate) fn usage(error: &clap::Error) -> Self {
         let text = error.render().to_string();
         let sentence = text.split("\n\n").next().unwrap_or_default();
@@ -89,12 +79,14 @@ impl Failure {
             Failure::Bundle(error) => error.kind(),
             Failure::Render(error) => error.kind(),
             Failure::Refused { kind, .. } => *kind,
-            Failure::Several { .. } | Failure::SeveralSlots { .. } => Kind::Ambiguous,
+            Failure::AmbiguousConversation { .. } | Failure::AmbiguousTurnKey { .. } => {
+                Kind::Ambiguous
+            }
             Failure::ClosedPipe | Failure::Output(_) => Kind::Internal,
         }
     }
 
-    /// What to type next, where the engine's sentence cannot know how this surface spells it.
+    /// Returns the command or option that helps, in the spelling of the command line.
     fn hint(&self) -> Option<String> {
         let error = match self {
             Failure::Engine(error) => error,
@@ -106,17 +98,17 @@ impl Failure {
             }
             _ => return None,
         };
-        let told = &error.details;
-        if told.actual_tip.is_some() {
+        let details = &error.details;
+        if details.actual_tip.is_some() {
             return Some("append with --on-conflict fork to go on from there".into());
         }
-        if told.present_title.is_some() {
+        if details.present_title.is_some() {
             return Some("add --force to replace it".into());
         }
-        if !told.references.is_empty() {
+        if !details.references.is_empty() {
             return Some("add --force to delete it all the same".into());
         }
-        if let Some(hint) = told.missing.as_deref().and_then(where_to_look) {
+        if let Some(hint) = details.missing.as_deref().and_then(lookup_hint) {
             return Some(hint.to_owned());
         }
         if error.kind == Kind::Corrupt {
@@ -124,7 +116,7 @@ impl Failure {
                         copies what is whole";
             return Some(hint.to_owned());
         }
-        let undo = told.depended_on_by.iter().copied().max().or(told.deleted_by);
+        let undo = details.depended_on_by.iter().copied().max().or(details.deleted_by);
         undo.map(|operation| format!("tine undo {operation}"))
     }
 
@@ -132,7 +124,7 @@ impl Failure {
         match self {
             Failure::Engine(error) => error.clone(),
             Failure::Render(error) => error.clone().into(),
-            Failure::Several { conversations, .. } => {
+            Failure::AmbiguousConversation { conversations, .. } => {
                 let candidate = |id: &ConversationId| Candidate {
                     conversation: id.clone(),
                     turn: None,
@@ -144,9 +136,9 @@ impl Failure {
                 error.details.candidates = candidates;
                 error
             }
-            Failure::SeveralSlots { slots, .. } => {
-                let told = self.details().join("; ");
-                let mut error = Error::new(self.kind(), format!("{self}: {told}"));
+            Failure::AmbiguousTurnKey { slots, .. } => {
+                let list = self.details().join("; ");
+                let mut error = Error::new(self.kind(), format!("{self}: {list}"));
                 let candidates = slots.iter().filter_map(slot_candidate).collect();
                 error.details.candidates = candidates;
                 error
@@ -168,7 +160,7 @@ impl Failure {
                     (None, None, None) => format!("the root of {}", candidate.conversation),
                 })
                 .collect(),
-            Failure::Several { conversations, more } => {
+            Failure::AmbiguousConversation { conversations, more } => {
                 let mut lines: Vec<String> =
                     conversations.iter().map(ToString::to_string).collect();
                 if *more {
@@ -176,7 +168,7 @@ impl Failure {
                 }
                 lines
             }
-            Failure::SeveralSlots { slots, .. } => slots
+            Failure::AmbiguousTurnKey { slots, .. } => slots
                 .iter()
                 .map(|slot| {
                     let role = slot.slot.as_ref().map_or("", |slot| slot.role.as_str());
@@ -188,15 +180,15 @@ impl Failure {
         }
     }
 
-    /// Writes it to standard error and gives the exit code.
+    /// Writes the error to standard error and returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         #[derive(Serialize)]
-        struct Document {
+        struct ErrorDocument {
             error: Error,
         }
         let mut text = String::new();
         if json {
-            let document = Document { error: self.view() };
+            let document = ErrorDocument { error: self.view() };
             text = serde_json::to_string(&document).unwrap_or_else(|error| error.to_string());
             text.push('\n');
         } else {
@@ -208,14 +200,14 @@ impl Failure {
                 text.push_str(&format!("hint: {hint}\n"));
             }
         }
-        // There is nowhere left to complain to.
+        // An error while reporting an error cannot be reported.
         let _ = io::stderr().write_all(text.as_bytes());
         ExitCode::from(self.kind().exit_code())
     }
 }
 
 /// Returns the command that shows records of a kind.
-fn where_to_look(missing: &str) -> Option<&'static str> {
+fn lookup_hint(missing: &str) -> Option<&'static str> {
     Some(match missing {
         "store" => "`tine new` makes one",
         "conversation" => "`tine ls` lists them",
@@ -255,7 +247,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Errors of writing the output; files that are read name themselves (see [`crate::input`]).
+/// Errors of writing the output; errors of reading name their file (see [`crate::input`]).
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         match error {
@@ -276,7 +268,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-macro_rules! through_the_engine {
+macro_rules! impl_from_via_engine {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
@@ -286,7 +278,7 @@ macro_rules! through_the_engine {
     )*};
 }
 
-through_the_engine!(
+impl_from_via_engine!(
     tine_core::ids::NameError,
     tine_core::reference::ReferenceError,
     tine_core::json::JsonError

@@ -1,37 +1,37 @@
-//! Drawing a graph of commits: lines that part and come together again, newest first.
+//! Draws a commit graph, newest first.
 //!
-//! Each commit stands on a line of its own; between two of them lines part or join. A line is a
-//! column that waits for a commit; a commit stands in the first column that waits for it.
+//! Each commit has a row of its own; rows between commits fork and join lines. A line is a column
+//! that waits for a commit; a commit is drawn in the first column that waits for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 
-/// A commit that is to be drawn: its name and the names of those it builds on.
+/// A commit to draw.
 #[derive(Clone, Debug)]
-pub struct Node<T> {
-    /// Its name.
+pub struct GraphNode<T> {
+    /// Identifies the commit.
     pub id: T,
-    /// What it builds on.
+    /// Ids of its parents.
     pub parents: Vec<T>,
 }
 
 /// A row of the drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct GraphRow {
     /// The lines, as text.
     pub lines: String,
-    /// The commit that stands here, by its place in what was given; a row between has none.
+    /// Index of the commit in this row; `None` for a row between commits.
     pub node: Option<usize>,
 }
 
-/// The places of nodes in an order in which none comes before one that builds on it, and else as
-/// they were given.
-pub fn ordered<T: Copy + Eq + Hash>(nodes: &[Node<T>]) -> Vec<usize> {
+/// Returns the indices of nodes in topological order, children before parents, otherwise in the
+/// given order.
+pub fn ordered<T: Copy + Eq + Hash>(nodes: &[GraphNode<T>]) -> Vec<usize> {
     let places: HashMap<T, usize> =
         nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
     let parents = |place: usize| {
-        let known = nodes[place].parents.iter().filter_map(|id| places.get(id).copied());
-        known.collect::<HashSet<usize>>()
+        let present = nodes[place].parents.iter().filter_map(|id| places.get(id).copied());
+        present.collect::<HashSet<usize>>()
     };
     let mut waiting_for = vec![0_usize; nodes.len()];
     for place in 0..nodes.len() {
@@ -54,8 +54,8 @@ pub fn ordered<T: Copy + Eq + Hash>(nodes: &[Node<T>]) -> Vec<usize> {
     order
 }
 
-/// The rows of a drawing of nodes in order.
-pub fn draw<T: Copy + Eq>(nodes: &[Node<T>]) -> Vec<Row> {
+/// Draws nodes that are in topological order.
+pub fn draw<T: Copy + Eq>(nodes: &[GraphNode<T>]) -> Vec<GraphRow> {
     let mut rows = Vec::new();
     let mut columns: Vec<Option<T>> = Vec::new();
     for (place, node) in nodes.iter().enumerate() {
@@ -63,7 +63,7 @@ pub fn draw<T: Copy + Eq>(nodes: &[Node<T>]) -> Vec<Row> {
             (0..columns.len()).filter(|column| columns[*column] == Some(node.id)).collect();
         let own = match waiting.split_first() {
             Some((own, others)) => {
-                join(&mut rows, &mut columns, *own, others);
+                join_lines(&mut rows, &mut columns, *own, others);
                 *own
             }
             None => take_column(&mut columns, node.id),
@@ -73,14 +73,22 @@ pub fn draw<T: Copy + Eq>(nodes: &[Node<T>]) -> Vec<Row> {
             Some(_) => '│',
             None => ' ',
         };
-        rows.push(Row { lines: spaced(columns.iter().enumerate().map(cell)), node: Some(place) });
-        part(&mut rows, &mut columns, own, &node.parents);
+        rows.push(GraphRow {
+            lines: spaced(columns.iter().enumerate().map(cell)),
+            node: Some(place),
+        });
+        fork_lines(&mut rows, &mut columns, own, &node.parents);
     }
     rows
 }
 
-/// Lines that lead to the same commit become one.
-fn join<T: Copy>(rows: &mut Vec<Row>, columns: &mut [Option<T>], own: usize, others: &[usize]) {
+/// Joins lines that lead to the same commit.
+fn join_lines<T: Copy>(
+    rows: &mut Vec<GraphRow>,
+    columns: &mut [Option<T>],
+    own: usize,
+    others: &[usize],
+) {
     if others.is_empty() {
         return;
     }
@@ -93,9 +101,9 @@ fn join<T: Copy>(rows: &mut Vec<Row>, columns: &mut [Option<T>], own: usize, oth
     rows.push(cells.row());
 }
 
-/// A commit's line goes on to the first that it builds on, and new lines to the others.
-fn part<T: Copy + Eq>(
-    rows: &mut Vec<Row>,
+/// Continues a commit's line to its first parent and starts or connects lines to the others.
+fn fork_lines<T: Copy + Eq>(
+    rows: &mut Vec<GraphRow>,
     columns: &mut Vec<Option<T>>,
     own: usize,
     parents: &[T],
@@ -103,9 +111,9 @@ fn part<T: Copy + Eq>(
     columns[own] = parents.first().copied();
     let mut links = BTreeMap::new();
     for parent in parents.iter().skip(1) {
-        let known = columns.iter().position(|column| *column == Some(*parent));
-        let begins = known.is_none();
-        let column = known.unwrap_or_else(|| take_column(columns, *parent));
+        let existing = columns.iter().position(|column| *column == Some(*parent));
+        let begins = existing.is_none();
+        let column = existing.unwrap_or_else(|| take_column(columns, *parent));
         if column != own {
             links.insert(column, begins);
         }
@@ -125,7 +133,7 @@ fn part<T: Copy + Eq>(
     }
 }
 
-/// The first column that is free, taken for a line.
+/// Assigns the first free column to a line.
 fn take_column<T: Copy>(columns: &mut Vec<Option<T>>, id: T) -> usize {
     match columns.iter().position(Option::is_none) {
         Some(free) => {
@@ -144,7 +152,7 @@ const DOWN: u8 = 2;
 const LEFT: u8 = 4;
 const RIGHT: u8 = 8;
 
-/// A row between two commits: where each column's lines lead.
+/// A row between two commits: the directions of the lines in each column.
 struct Cells(Vec<u8>);
 
 impl Cells {
@@ -169,17 +177,17 @@ impl Cells {
         self.0[column] &= !UP;
     }
 
-    fn row(&self) -> Row {
+    fn row(&self) -> GraphRow {
         let mut lines = String::new();
         for cell in &self.0 {
-            lines.push(sign(*cell));
+            lines.push(glyph(*cell));
             lines.push(if cell & RIGHT == 0 { ' ' } else { '─' });
         }
-        Row { lines: lines.trim_end().to_owned(), node: None }
+        GraphRow { lines: lines.trim_end().to_owned(), node: None }
     }
 }
 
-const fn sign(cell: u8) -> char {
+const fn glyph(cell: u8) -> char {
     match (cell & UP != 0, cell & DOWN != 0, cell & LEFT != 0, cell & RIGHT != 0) {
         (false, false, false, false) => ' ',
         (true, true, false, false) | (true, false, false, false) | (false, true, false, false) => {

@@ -1,7 +1,7 @@
-//! What a command reads: texts and messages from arguments, files and standard input.
+//! Reads texts and messages from arguments, files and standard input.
 //!
-//! Everything is bounded before it is kept: a file or a stream over the limit for one request is
-//! refused without being read to its end.
+//! All input is bounded: a file or stream over the limit for one request is refused without being
+//! read to its end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,40 +13,38 @@ use tine_engine::Error;
 
 use crate::failure::{Failure, Result};
 
-/// Where bytes come from.
+/// Standard input or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// `-`
     Stdin,
-    /// A file.
     File(PathBuf),
 }
 
-impl Source {
-    /// `-` is standard input, everything else a file.
-    pub(crate) fn named(path: &Path) -> Self {
-        if path == Path::new("-") { Source::Stdin } else { Source::File(path.to_owned()) }
+impl InputSource {
+    /// Interprets `-` as standard input and everything else as a file.
+    pub(crate) fn from_path(path: &Path) -> Self {
+        if path == Path::new("-") { InputSource::Stdin } else { InputSource::File(path.to_owned()) }
     }
 
     pub(crate) fn describe(&self) -> String {
         match self {
-            Source::Stdin => "standard input".to_owned(),
-            Source::File(path) => path.display().to_string(),
+            InputSource::Stdin => "standard input".to_owned(),
+            InputSource::File(path) => path.display().to_string(),
         }
     }
 
     fn open(&self) -> Result<Box<dyn Read>> {
         match self {
-            Source::Stdin => Ok(Box::new(io::stdin())),
-            Source::File(_) => Ok(Box::new(self.open_file()?)),
+            InputSource::Stdin => Ok(Box::new(io::stdin())),
+            InputSource::File(_) => Ok(Box::new(self.open_file()?)),
         }
     }
 
-    /// Opens a file.
     pub(crate) fn open_file(&self) -> Result<File> {
         let path = match self {
-            Source::Stdin => Path::new("-"),
-            Source::File(path) => path,
+            InputSource::Stdin => Path::new("-"),
+            InputSource::File(path) => path,
         };
         File::open(path).map_err(|error| self.unreadable(&error))
     }
@@ -59,8 +57,8 @@ impl Source {
         Failure::refused(kind, format!("{} cannot be read: {error}", self.describe()))
     }
 
-    /// All its bytes, if there are not more than one request may hold.
-    pub(crate) fn bytes(&self, limits: &Limits) -> Result<Vec<u8>> {
+    /// Reads all bytes, up to the limit for one request.
+    pub(crate) fn read_bytes(&self, limits: &Limits) -> Result<Vec<u8>> {
         let limit = limits.body_bytes;
         let mut bytes = Vec::new();
         let bounded = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
@@ -76,9 +74,9 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Its text, without the line end that shells and editors put behind the last line.
-    pub(crate) fn text(&self, limits: &Limits) -> Result<String> {
-        let bytes = self.bytes(limits)?;
+    /// Reads UTF-8 text and removes the final line ending.
+    pub(crate) fn read_text(&self, limits: &Limits) -> Result<String> {
+        let bytes = self.read_bytes(limits)?;
         let mut text = String::from_utf8(bytes).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             let name = self.describe();
@@ -94,54 +92,54 @@ impl Source {
     }
 }
 
-/// A text given as words, or as `-` for standard input.
-pub(crate) fn words_or_stdin(words: &[String], limits: &Limits) -> Result<String> {
+/// Joins words into a text, or reads standard input for `-`.
+pub(crate) fn text_or_stdin(words: &[String], limits: &Limits) -> Result<String> {
     match words {
-        [only] if only == "-" => Source::Stdin.text(limits),
+        [only] if only == "-" => InputSource::Stdin.read_text(limits),
         words => Ok(words.join(" ")),
     }
 }
 
-/// A text given directly, or as `@FILE`, or as `@-` for standard input.
+/// Returns the argument itself, or reads the file for `@FILE` and standard input for `@-`.
 pub(crate) fn text_or_file(argument: &str, limits: &Limits) -> Result<String> {
     match argument.strip_prefix('@') {
-        Some(path) => Source::named(Path::new(path)).text(limits),
+        Some(path) => InputSource::from_path(Path::new(path)).read_text(limits),
         None => Ok(argument.to_owned()),
     }
 }
 
-/// A text as the content of a turn.
+/// Converts a text to the content of a turn.
 pub(crate) fn body(text: String, role: Role, limits: &Limits) -> Result<Body> {
     content(Json::String(text), role, limits)
 }
 
-/// A string or an array of blocks as the content of a turn.
+/// Converts a JSON string or an array of blocks to the content of a turn.
 pub(crate) fn content(content: Json, role: Role, limits: &Limits) -> Result<Body> {
     let body = Body::from_request(content, role, limits);
     Ok(body.map_err(|source| Error::Message { index: 0, source })?)
 }
 
-/// JSON given as an argument.
+/// Parses a JSON argument.
 pub(crate) fn json_argument(name: &str, text: &str, limits: &Limits) -> Result<Json> {
-    json::parse(text.as_bytes(), limits.json_depth).map_err(|error| located(name, &error))
+    json::parse(text.as_bytes(), limits.json_depth).map_err(|error| json_error(name, &error))
 }
 
-fn located(place: &str, error: &JsonError) -> Failure {
+fn json_error(place: &str, error: &JsonError) -> Failure {
     let kind = if error.is_too_deep() { Kind::TooLarge } else { Kind::Invalid };
     Failure::refused(kind, format!("{place}: invalid JSON: {error}"))
 }
 
-/// What a file of messages holds.
-pub(crate) struct Given {
+/// Messages that were read from a file.
+pub(crate) struct InputMessages {
     /// The system prompt of a request.
     pub prompt: Option<String>,
     pub messages: Vec<Message>,
 }
 
-/// Messages in any of the forms that people have lying about: an array, one object, an object
-/// with `messages` as requests are, or one object on each line.
-pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Given> {
-    let bytes = source.bytes(limits)?;
+/// Reads messages in any common form: an array, one object, a request object with `messages`, or
+/// JSON Lines.
+pub(crate) fn read_messages(source: &InputSource, limits: &Limits) -> Result<InputMessages> {
+    let bytes = source.read_bytes(limits)?;
     let mut prompt = None;
     let values = match json::parse(&bytes, limits.json_depth) {
         Ok(Json::Array(values)) => values,
@@ -162,14 +160,16 @@ pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Given> {
             }
         }
         Ok(value) => vec![value],
-        // Something stands behind the first value: one message on each line.
-        Err(JsonError { kind: JsonErrorKind::TrailingBytes, .. }) => lines(source, &bytes, limits)?,
-        Err(error) => return Err(located(&source.describe(), &error)),
+        // More data follows the first value: the file is JSON Lines.
+        Err(JsonError { kind: JsonErrorKind::TrailingBytes, .. }) => {
+            read_json_lines(source, &bytes, limits)?
+        }
+        Err(error) => return Err(json_error(&source.describe(), &error)),
     };
-    Ok(Given { prompt, messages: tine_api::bodies::messages(values, limits)? })
+    Ok(InputMessages { prompt, messages: tine_api::bodies::messages(values, limits)? })
 }
 
-fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
+fn read_json_lines(source: &InputSource, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
     let name = source.describe();
     bytes
         .split(|byte| *byte == b'\n')
@@ -177,17 +177,17 @@ fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
         .filter(|(_, line)| !line.trim_ascii().is_empty())
         .map(|(number, line)| {
             json::parse(line, limits.json_depth)
-                .map_err(|error| located(&format!("{name}, line {}", number + 1), &error))
+                .map_err(|error| json_error(&format!("{name}, line {}", number + 1), &error))
         })
         .collect()
 }
 
-/// One JSON value.
-pub(crate) fn json_file(source: &Source, limits: &Limits) -> Result<Json> {
-    json(source, &source.bytes(limits)?, limits)
+/// Reads one JSON value.
+pub(crate) fn read_json(source: &InputSource, limits: &Limits) -> Result<Json> {
+    parse_json(source, &source.read_bytes(limits)?, limits)
 }
 
-/// The JSON value of bytes that were read already.
-pub(crate) fn json(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Json> {
-    json::parse(bytes, limits.json_depth).map_err(|error| located(&source.describe(), &error))
+/// Parses bytes that were read from a source.
+pub(crate) fn parse_json(source: &InputSource, bytes: &[u8], limits: &Limits) -> Result<Json> {
+    json::parse(bytes, limits.json_depth).map_err(|error| json_error(&source.describe(), &error))
 }

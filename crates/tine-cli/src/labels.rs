@@ -1,4 +1,4 @@
-//! The names that lie on a conversation's turns: branches that end there, bookmarks, and commits.
+//! Labels of a conversation's turns: branches that end there, bookmarks and commits.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,26 @@ use tine_core::{ConversationId, TurnHash, TurnId};
 use tine_engine::{CommitQuery, CommitView, TurnView};
 
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 
-/// Names by turn.
+/// Labels by turn.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
     branches: HashMap<TurnId, Vec<String>>,
     bookmarks: HashMap<TurnId, Vec<String>>,
-    commits: HashMap<End, Vec<CommitView>>,
+    commits: HashMap<CommitEnd, Vec<CommitView>>,
 }
 
-/// Where a commit ends: with its own last turn or, if it has none, with the last one before it.
+/// The turn that a commit ends with: its own last turn or, if it has none, the last one before it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum End {
+enum CommitEnd {
     Own(TurnHash),
     Before(TurnId),
 }
 
 impl Labels {
-    /// Branches and bookmarks of a conversation.
-    pub(crate) fn of(session: &Session, conversation: &ConversationId) -> Result<Self> {
+    /// Loads the branches and bookmarks of a conversation.
+    pub(crate) fn of(session: &CliSession, conversation: &ConversationId) -> Result<Self> {
         let mut labels = Labels::default();
         for branch in session.engine.branches(&session.call, conversation)? {
             if let Some(tip) = branch.tip {
@@ -43,35 +43,38 @@ impl Labels {
         Ok(labels)
     }
 
-    /// The same, and its commits.
-    pub(crate) fn with_commits(session: &Session, conversation: &ConversationId) -> Result<Self> {
+    /// Loads branches, bookmarks and commits of a conversation.
+    pub(crate) fn with_commits(
+        session: &CliSession,
+        conversation: &ConversationId,
+    ) -> Result<Self> {
         let mut labels = Labels::of(session, conversation)?;
         let query = CommitQuery { conversation: Some(conversation.clone()), branch: None };
         let versions = session.engine.versioning();
         let ask = |page| versions.commits(&session.call, query.clone(), page);
-        // The newest comes first there, and last here.
+        // The listing is newest first; labels are oldest first.
         for it in session.pages(None, ask)?.items.into_iter().rev() {
-            let own = it.commit.window.as_ref().map(|window| End::Own(window.end));
-            if let Some(end) = own.or_else(|| it.anchor.map(End::Before)) {
+            let own = it.commit.window.as_ref().map(|window| CommitEnd::Own(window.end));
+            if let Some(end) = own.or_else(|| it.anchor.map(CommitEnd::Before)) {
                 labels.commits.entry(end).or_default().push(it);
             }
         }
         Ok(labels)
     }
 
-    /// Branches that end on a turn.
+    /// Returns the branches that end on a turn.
     pub(crate) fn branches(&self, turn: &TurnId) -> &[String] {
         self.branches.get(turn).map_or(&[], Vec::as_slice)
     }
 
-    /// Bookmarks on a turn.
+    /// Returns the bookmarks on a turn.
     pub(crate) fn bookmarks(&self, turn: &TurnId) -> &[String] {
         self.bookmarks.get(turn).map_or(&[], Vec::as_slice)
     }
 
-    /// Commits that end with a turn.
+    /// Returns the commits that end with a turn.
     pub(crate) fn commits(&self, turn: &TurnView) -> impl Iterator<Item = &CommitView> {
-        let ends = [End::Own(turn.hash), End::Before(turn.id)];
+        let ends = [CommitEnd::Own(turn.hash), CommitEnd::Before(turn.id)];
         ends.into_iter().filter_map(|end| self.commits.get(&end)).flatten()
     }
 }

@@ -1,31 +1,31 @@
 //! The command line of Tine: arguments in, one engine operation, text or JSON out.
 //!
-//! Data goes straight down and straight back: [`arguments`] are parsed once, a command of
-//! [`commands`] makes one request of the engine in a [`session`], and the answer is written once
-//! through the [`terminal`], as text for people or as one JSON document for programs.
+//! [`arguments`] are parsed once, a command in [`commands`] sends one request to the engine through
+//! a [`session`], and the answer is written once to the [`terminal`], as text or as one JSON
+//! document.
 //!
-//! This is the one place that picks a store. No rule of the tree lives here: whatever is refused
-//! is refused by the engine, and every exit code comes from the engine's table of kinds.
+//! Only this crate chooses a store. It holds no rules of the tree: the engine validates every
+//! request, and exit codes come from its table of error kinds.
 
 mod arguments;
 mod commands;
-mod commits;
+mod commit_view;
 mod editor;
 mod failure;
 pub mod graph;
 mod input;
+mod knowledge_view;
 mod labels;
-mod learned;
 mod logging;
-mod places;
+mod record_args;
 mod server_peer;
 mod session;
 mod settings;
-mod store_place;
+mod store_location;
 pub mod terminal;
-mod things;
 mod transcript;
 pub mod tree;
+mod user_dirs;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -36,12 +36,12 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 
-/// The arguments that `tine` understands, for completions and documentation.
+/// Returns the definition of the command line, for completions and documentation.
 pub fn command() -> clap::Command {
     arguments::with_settings_file(Arguments::command())
 }
 
-/// The same, where a variable of the environment that is empty counts as unset.
+/// Returns the same definition with empty environment variables treated as unset.
 fn command_here() -> clap::Command {
     command().mut_args(|argument| {
         let value = argument.get_env().and_then(std::env::var_os);
@@ -57,15 +57,15 @@ fn eprint_help() -> std::io::Result<()> {
     write!(std::io::stderr(), "{}", command().render_help())
 }
 
-/// Runs one command and says with which code to exit.
+/// Runs one command and returns its exit code.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     if arguments.len() < 2 {
-        // Whoever types the bare name wants to know what it can do.
+        // Without arguments, show the help.
         let _ = eprint_help();
         return ExitCode::from(tine_core::Kind::Invalid.exit_code());
     }
     let arguments = arguments::with_api_joined(arguments);
-    // Before the arguments are understood, this is how to tell what their author wants to read.
+    // Usage errors are reported before parsing has succeeded, so look for the flag directly.
     let wants_json = arguments.iter().any(|argument| argument == "--json");
     let parsed = command_here().try_get_matches_from(arguments).and_then(|matches| {
         let mut parsed = Arguments::from_arg_matches(&matches)?;
@@ -78,7 +78,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             return Failure::usage(&error).report(true);
         }
         Err(error) => {
-            // A closed pipe behind `--help` is nobody's problem.
+            // A pipe that closes while help is printed is not an error.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }

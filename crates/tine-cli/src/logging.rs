@@ -1,4 +1,4 @@
-//! What commands that go on for long log, on standard error.
+//! Logging of long-running commands to standard error.
 
 use clap::ValueEnum;
 use tracing_subscriber::filter::Targets;
@@ -8,7 +8,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// What is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     /// What went wrong on this side.
     Error,
     /// Also what is odd.
@@ -19,35 +19,36 @@ pub(crate) enum Level {
     Debug,
 }
 
-impl Level {
-    fn most(self) -> tracing::Level {
+impl LogLevel {
+    fn max_level(self) -> tracing::Level {
         match self {
-            Level::Error => tracing::Level::ERROR,
-            Level::Warn => tracing::Level::WARN,
-            Level::Info => tracing::Level::INFO,
-            Level::Debug => tracing::Level::DEBUG,
+            LogLevel::Error => tracing::Level::ERROR,
+            LogLevel::Warn => tracing::Level::WARN,
+            LogLevel::Info => tracing::Level::INFO,
+            LogLevel::Debug => tracing::Level::DEBUG,
         }
     }
 
-    /// The SDK of MCP takes hosts that err or go away for errors of this side; what really goes
-    /// wrong here is logged by the tools themselves.
-    fn whose(self) -> Targets {
-        let all = Targets::new().with_default(self.most());
+    /// Returns the targets to log. The MCP SDK logs misbehaving or disconnected hosts as errors;
+    /// the tools log real failures themselves, so the SDK is silent below `debug`.
+    fn targets(self) -> Targets {
+        let all = Targets::new().with_default(self.max_level());
         match self {
-            Level::Debug => all,
+            LogLevel::Debug => all,
             _ => all.with_target("rmcp", tracing::level_filters::LevelFilter::OFF),
         }
     }
 }
 
-/// Logs as JSON, one record a line.
-pub(crate) fn as_json(level: Level) {
-    let format = fmt().json().with_max_level(level.most()).with_writer(std::io::stderr);
-    format.finish().with(level.whose()).init();
+/// Logs as JSON Lines.
+pub(crate) fn as_json(level: LogLevel) {
+    let format = fmt().json().with_max_level(level.max_level()).with_writer(std::io::stderr);
+    format.finish().with(level.targets()).init();
 }
 
-/// Logs as lines for people.
-pub(crate) fn as_lines(level: Level) {
-    let format = fmt().with_max_level(level.most()).with_ansi(false).with_writer(std::io::stderr);
-    format.finish().with(level.whose()).init();
+/// Logs as plain text lines.
+pub(crate) fn as_lines(level: LogLevel) {
+    let format =
+        fmt().with_max_level(level.max_level()).with_ansi(false).with_writer(std::io::stderr);
+    format.finish().with(level.targets()).init();
 }

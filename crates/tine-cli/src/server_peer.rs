@@ -1,4 +1,4 @@
-//! A server as one of two sides of a sync.
+//! A server as a sync peer.
 
 use std::io::{BufReader, Read};
 
@@ -9,7 +9,7 @@ use tine_engine::{
 };
 use tine_formats::bundle::{BundleError, read_delta, write_delta};
 
-/// A server whose conversations are synced.
+/// Implements [`Peer`] over a client.
 pub(crate) struct ServerPeer(pub(crate) Client);
 
 impl Peer for ServerPeer {

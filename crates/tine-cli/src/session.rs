@@ -1,5 +1,4 @@
-//! A store, here or behind a server, and everything that a command needs besides its own
-//! arguments.
+//! A local store or a server, with everything that a command needs besides its own arguments.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,99 +13,99 @@ use tine_engine::{
 };
 use tine_store::OpenMode;
 
-use crate::arguments::{Globals, only_here};
+use crate::arguments::{Globals, local_only_error};
 use crate::failure::{Failure, Result};
-use crate::store_place::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
 
-/// How many conversations an error lists.
+/// Maximum number of conversations that an error lists.
 const CONVERSATIONS_LISTED: usize = 10;
 
-/// Rows that are asked for at once. Pages are for answers that travel; within one process a whole
-/// tree is better read in one go, from one state of the store.
+/// Page size for local reads. Small pages are for answers sent over a network; within one process a
+/// whole tree is better read at once, from one state of the store.
 const ROWS_AT_ONCE: usize = 1 << 20;
 
-/// The branch that every conversation begins with.
+/// The default branch of every conversation.
 pub(crate) const MAIN: &str = "main";
 
-/// The limits in force on the command line.
+/// Returns the limits that apply on the command line.
 pub(crate) fn limits() -> Limits {
     Limits { page_rows: ROWS_AT_ONCE, ..Limits::default() }
 }
 
-/// Where the engine is that does the work.
-pub(crate) enum Place {
-    /// In this process, over a store on this machine.
-    Here(Engine),
-    /// Behind a server.
-    There(Client),
+/// The engine that executes a command: in this process or on a server.
+pub(crate) enum SessionEngine {
+    /// An engine in this process, over a store on this machine.
+    Local(Engine),
+    /// A server.
+    Remote(Client),
 }
 
-impl Place {
-    /// The engine itself, for a command that works on the store and not over a server.
-    pub(crate) fn here(&self, command: &str, instead: &str) -> Result<&Engine> {
+impl SessionEngine {
+    /// Returns the local engine, or an error for a command that does not work over a server.
+    pub(crate) fn require_local(&self, command: &str, instead: &str) -> Result<&Engine> {
         match self {
-            Place::Here(engine) => Ok(engine),
-            Place::There(client) => Err(only_here(command, client.address(), instead)),
+            SessionEngine::Local(engine) => Ok(engine),
+            SessionEngine::Remote(client) => {
+                Err(local_only_error(command, client.address(), instead))
+            }
         }
     }
 
-    /// Rings and commits.
+    /// Returns the operations on rings and commits.
     pub(crate) fn versioning(&self) -> &dyn Versions {
         match self {
-            Place::Here(engine) => engine,
-            Place::There(client) => client,
+            SessionEngine::Local(engine) => engine,
+            SessionEngine::Remote(client) => client,
         }
     }
 
-    /// What was learned.
+    /// Returns the operations on knowledge records.
     pub(crate) fn knowledge(&self) -> &dyn Knowledge {
         match self {
-            Place::Here(engine) => engine,
-            Place::There(client) => client,
+            SessionEngine::Local(engine) => engine,
+            SessionEngine::Remote(client) => client,
         }
     }
 }
 
-impl Deref for Place {
+impl Deref for SessionEngine {
     type Target = dyn Operations;
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Place::Here(engine) => engine,
-            Place::There(client) => client,
+            SessionEngine::Local(engine) => engine,
+            SessionEngine::Remote(client) => client,
         }
     }
 }
 
 /// One command's view of one store.
-pub(crate) struct Session {
-    /// The rules over the store.
-    pub(crate) engine: Place,
-    /// Who asks, and in which project.
+pub(crate) struct CliSession {
+    pub(crate) engine: SessionEngine,
+    /// The actor and the project of every request.
     pub(crate) call: Call,
-    /// Where answers are written.
     pub(crate) screen: Screen,
     conversation: Option<ConversationId>,
     branch: Option<String>,
     limits: Limits,
 }
 
-impl Session {
-    /// Opens the store that the arguments name, or turns to the server that they name.
+impl CliSession {
+    /// Opens the store, or connects to the server, that the arguments name.
     pub(crate) fn open(globals: &Globals, mode: OpenMode) -> Result<Self> {
         if let Some(client) = client(globals)? {
-            return Session::over(Place::There(client), globals);
+            return CliSession::with_engine(SessionEngine::Remote(client), globals);
         }
-        let store = StorePlace::of(globals)?.open(mode)?;
+        let store = StoreLocation::from_globals(globals)?.open(mode)?;
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
         let engine = Engine::with(store, clock, entropy, limits())
             .with_interpreters(globals.settings.interpreters()?);
-        Session::over(Place::Here(engine), globals)
+        CliSession::with_engine(SessionEngine::Local(engine), globals)
     }
 
-    /// A session over an engine that is there already.
-    pub(crate) fn over(engine: Place, globals: &Globals) -> Result<Self> {
+    /// Creates a session over an existing engine.
+    pub(crate) fn with_engine(engine: SessionEngine, globals: &Globals) -> Result<Self> {
         let limits = limits();
         let project = match globals.project() {
             Some(set) => ProjectId::new(set.value, &limits)?,
@@ -118,45 +117,45 @@ impl Session {
         };
         let call = Call::by(globals.actor()).in_project(project);
         let (screen, branch) = (Screen::new(globals), globals.branch.clone());
-        Ok(Session { call, screen, conversation, branch, limits, engine })
+        Ok(CliSession { call, screen, conversation, branch, limits, engine })
     }
 
-    /// The limits in force.
+    /// Returns the limits that apply to requests.
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// A branch's or bookmark's name, checked.
+    /// Validates the name of a branch or bookmark.
     pub(crate) fn name(&self, text: &str) -> Result<Name> {
         Ok(Name::new(text, self.limits())?)
     }
 
-    /// A conversation's id, checked.
+    /// Validates a conversation's id.
     pub(crate) fn conversation_id(&self, text: &str) -> Result<ConversationId> {
         Ok(ConversationId::new(text, self.limits())?)
     }
 
-    /// The branch that is meant where none is named, if another than `main`.
+    /// Returns the session's branch, if it is not `main`.
     pub(crate) fn other_branch(&self) -> Option<String> {
         self.branch.clone()
     }
 
-    /// The branch that is meant where none is named.
+    /// Returns the session's branch, which applies where a command names none.
     pub(crate) fn branch(&self) -> &str {
         self.branch.as_deref().unwrap_or(MAIN)
     }
 
-    /// The turn that is meant where none is named: the end of the branch.
+    /// Returns a reference to the tip of the session's branch.
     pub(crate) fn tip(&self) -> Result<Reference> {
         Ok(Reference::parse(self.branch())?)
     }
 
-    /// The conversation that was named, if one was.
+    /// Returns the conversation that the arguments name, if any.
     pub(crate) fn named_conversation(&self) -> Option<&ConversationId> {
         self.conversation.as_ref()
     }
 
-    /// The conversation that is meant: the one named, else the only one there is.
+    /// Returns the named conversation, or the only one in the project.
     pub(crate) fn conversation(&self) -> Result<ConversationId> {
         if let Some(named) = &self.conversation {
             return Ok(named.clone());
@@ -173,26 +172,29 @@ impl Session {
                 ),
             )),
             1 => Ok(ids.remove(0)),
-            _ => Err(Failure::Several { conversations: ids, more: listing.next.is_some() }),
+            _ => Err(Failure::AmbiguousConversation {
+                conversations: ids,
+                more: listing.next.is_some(),
+            }),
         }
     }
 
-    /// The conversation in which a reference is looked up. Ids and hashes do without one, so
-    /// several conversations are no reason to refuse: the engine looks in all of them.
+    /// Returns the conversation in which references are looked up. Ids and hashes need none, so
+    /// with several conversations this is `None` and the engine searches all of them.
     pub(crate) fn scope(&self) -> Result<Option<ConversationId>> {
         match self.conversation() {
             Ok(conversation) => Ok(Some(conversation)),
-            Err(Failure::Several { .. }) => Ok(None),
+            Err(Failure::AmbiguousConversation { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// A turn by reference.
+    /// Scopes a reference to the session's conversation.
     pub(crate) fn turn(&self, reference: &Reference) -> Result<TurnRef> {
         Ok(TurnRef { conversation: self.scope()?, turn: reference.clone() })
     }
 
-    /// The same call with a key, if there is one.
+    /// Returns the session's call with an idempotency key, if one is given.
     pub(crate) fn call_with(&self, key: Option<&str>) -> Call {
         match key {
             Some(key) => self.call.clone().with_key(key),
@@ -200,7 +202,7 @@ impl Session {
         }
     }
 
-    /// Up to `wanted` items, page by page, and where to go on; all without a number.
+    /// Fetches up to `wanted` items page by page, or all of them, with the cursor for the rest.
     pub(crate) fn pages<T>(
         &self,
         wanted: Option<usize>,
@@ -220,7 +222,7 @@ impl Session {
         Ok(all)
     }
 
-    /// Answers with one JSON document and says so, when that is what was asked for.
+    /// Writes the answer as JSON if `--json` is set, and returns whether it did.
     pub(crate) fn answered_json<T: Serialize>(&self, body: impl FnOnce() -> T) -> Result<bool> {
         if !self.screen.json {
             return Ok(false);
@@ -230,7 +232,7 @@ impl Session {
     }
 }
 
-/// The server that the arguments name, if they name one.
+/// Returns a client for the server that the arguments name, if any.
 pub(crate) fn client(globals: &Globals) -> Result<Option<Client>> {
     let Some(url) = globals.server()? else { return Ok(None) };
     let client = Client::new(&url)?.with_limits(limits());

@@ -1,12 +1,12 @@
-//! What is set once and not typed each time: the file `tine.toml`.
+//! Settings files: `tine.toml`.
 //!
 //! Invariants:
 //!
-//! - An argument counts more than the environment, the environment more than a file, and the
-//!   user's file more than the one in the store's folder.
-//! - What nobody knows is refused, with the file and the line: a misspelt setting must not be a
-//!   missing one. A value that cannot be used is refused by its key.
-//! - No key of a model is ever read here, let alone shown: files name the variable that holds it.
+//! - Arguments override the environment, the environment overrides files, and the user's file
+//!   overrides the one in the store's folder.
+//! - Unknown keys are refused with file and line, so that a misspelt setting is not silently
+//!   ignored. Invalid values are refused by key.
+//! - API keys of models are never read or shown here: files name the variable that holds them.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -24,94 +24,91 @@ use tine_engine::{Interpreters, RULES};
 use tine_llm::{Model, ModelInterpreter, Provider};
 
 use crate::failure::{Failure, Result};
-use crate::places;
+use crate::user_dirs;
 
-/// The name of the file, wherever it lies.
-const FILE: &str = "tine.toml";
+/// Name of a settings file.
+const FILE_NAME: &str = "tine.toml";
 
-/// The largest file that is read.
-const FILE_BYTES: u64 = 1 << 20;
+/// Maximum size of a settings file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The model that is built in, and only repeats what it is told.
+/// The built-in model, which repeats its input.
 pub(crate) const ECHO: &str = "echo";
 
-/// Names that a model cannot have: they stand for something else.
-const TAKEN: [&str; 3] = [RULES, "agent", ECHO];
+/// Names that a configured model cannot have.
+const RESERVED_NAMES: [&str; 3] = [RULES, "agent", ECHO];
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// An argument.
+pub(crate) enum SettingOrigin {
     Argument(&'static str),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(&'static str),
-    /// A file.
     File(PathBuf),
-    /// Nobody has set it.
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Argument(name) | Origin::Variable(name) => f.write_str(name),
-            Origin::File(path) => write!(f, "{}", path.display()),
-            Origin::Default => f.write_str("default"),
+            SettingOrigin::Argument(name) | SettingOrigin::Variable(name) => f.write_str(name),
+            SettingOrigin::File(path) => write!(f, "{}", path.display()),
+            SettingOrigin::Default => f.write_str("default"),
         }
     }
 }
 
 /// A setting and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Set<T> {
+pub(crate) struct Setting<T> {
     pub(crate) value: T,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
-/// The first of an argument, a variable and a file that sets something. An empty variable sets
-/// nothing.
-pub(crate) fn chosen(
+/// Returns the value of the argument, the environment variable or the file, in this order of
+/// precedence. An empty variable counts as unset.
+pub(crate) fn by_precedence(
     argument: (&'static str, Option<String>),
     variable: &'static str,
-    file: Option<&Set<String>>,
-) -> Option<Set<String>> {
+    file: Option<&Setting<String>>,
+) -> Option<Setting<String>> {
     if let (name, Some(value)) = argument {
-        return Some(Set { value, origin: Origin::Argument(name) });
+        return Some(Setting { value, origin: SettingOrigin::Argument(name) });
     }
     if let Ok(value) = env::var(variable)
         && !value.is_empty()
     {
-        return Some(Set { value, origin: Origin::Variable(variable) });
+        return Some(Setting { value, origin: SettingOrigin::Variable(variable) });
     }
     file.cloned()
 }
 
-/// Everything that files set.
+/// The merged settings of all files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
-    /// The files that were read, the one that counts more first.
+pub(crate) struct CliSettings {
+    /// The files that were read, highest precedence first.
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) store: Option<Set<PathBuf>>,
-    pub(crate) server: Option<Set<String>>,
-    pub(crate) token_file: Option<Set<PathBuf>>,
-    pub(crate) project: Option<Set<String>>,
-    pub(crate) actor: Option<Set<String>>,
-    pub(crate) listen: Option<Set<String>>,
-    pub(crate) interpreter: Option<Set<String>>,
-    pub(crate) models: BTreeMap<String, Set<Provider>>,
+    pub(crate) store: Option<Setting<PathBuf>>,
+    pub(crate) server: Option<Setting<String>>,
+    pub(crate) token_file: Option<Setting<PathBuf>>,
+    pub(crate) project: Option<Setting<String>>,
+    pub(crate) actor: Option<Setting<String>>,
+    pub(crate) listen: Option<Setting<String>>,
+    pub(crate) interpreter: Option<Setting<String>>,
+    pub(crate) models: BTreeMap<String, Setting<Provider>>,
 }
 
-/// A file as it is written.
+/// The contents of one settings file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SettingsFile {
     store: Option<PathBuf>,
     server: Option<String>,
     token_file: Option<PathBuf>,
     project: Option<String>,
     actor: Option<String>,
     listen: Option<String>,
-    interpret: Option<Interpret>,
+    interpret: Option<InterpretTable>,
     #[serde(default)]
     models: BTreeMap<String, tine_llm::ProviderSettings>,
 }
@@ -119,43 +116,42 @@ struct Written {
 /// The table `[interpret]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Interpret {
+struct InterpretTable {
     default: Option<String>,
 }
 
-impl Settings {
-    /// Reads the user's file: the one that is named, or the one in the user's folder if there
-    /// is one.
-    pub(crate) fn of_user(named: Option<&Path>) -> Result<Settings> {
-        let mut settings = Settings::default();
+impl CliSettings {
+    /// Loads the user's settings: the named file, or the default file if it exists.
+    pub(crate) fn load_user_file(named: Option<&Path>) -> Result<CliSettings> {
+        let mut settings = CliSettings::default();
         let Some(file) = user_file(named)? else { return Ok(settings) };
-        let there = settings.add(&file.value, false)?;
-        if !there && file.origin != Origin::Default {
+        let there = settings.load_file(&file.value, false)?;
+        if !there && file.origin != SettingOrigin::Default {
             let why = format!("there is no file of settings {}", file.value.display());
             return Err(Failure::refused(Kind::NotFound, why));
         }
         Ok(settings)
     }
 
-    /// Reads the file in a store's folder too, if there is one. What is set already stays.
-    pub(crate) fn add_store(&mut self, folder: &Path) -> Result<()> {
-        let path = folder.join(FILE);
-        let same = |known: &PathBuf| match (known.canonicalize(), path.canonicalize()) {
-            (Ok(known), Ok(path)) => known == path,
+    /// Loads the file in a store's folder, if it exists. Values that are already set stay.
+    pub(crate) fn load_store_file(&mut self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE_NAME);
+        let same = |loaded: &PathBuf| match (loaded.canonicalize(), path.canonicalize()) {
+            (Ok(loaded), Ok(path)) => loaded == path,
             _ => false,
         };
         if !self.files.iter().any(same) {
-            self.add(&path, true)?;
+            self.load_file(&path, true)?;
         }
         Ok(())
     }
 
-    /// Adds what a file sets and nothing has set yet; answers whether the file is there.
-    fn add(&mut self, path: &Path, of_store: bool) -> Result<bool> {
+    /// Adds the settings of a file that are not yet set. Returns whether the file exists.
+    fn load_file(&mut self, path: &Path, of_store: bool) -> Result<bool> {
         let Some(text) = read(path, of_store)? else { return Ok(false) };
-        let written: Written = toml::from_str(&text).map_err(|error| {
+        let written: SettingsFile = toml::from_str(&text).map_err(|error| {
             let place = error.span().map_or(0, |span| span.start);
-            unusable(path, &text, place, error.message())
+            parse_error(path, &text, place, error.message())
         })?;
         let wrong =
             |key: &str, why: &str| Failure::invalid(format!("{}: `{key}` {why}", path.display()));
@@ -174,12 +170,12 @@ impl Settings {
         for (name, model) in written.models {
             let provider = Provider::new(&name, model)
                 .map_err(|error| Failure::invalid(format!("{}: {error}", path.display())))?;
-            if TAKEN.contains(&name.as_str()) {
+            if RESERVED_NAMES.contains(&name.as_str()) {
                 let key = format!("models.{name}");
                 return Err(wrong(&key, "has a name that is taken; give it another"));
             }
-            let origin = Origin::File(path.to_owned());
-            self.models.entry(name).or_insert(Set { value: provider, origin });
+            let origin = SettingOrigin::File(path.to_owned());
+            self.models.entry(name).or_insert(Setting { value: provider, origin });
         }
         let texts = [
             ("server", &mut self.server, written.server),
@@ -196,9 +192,9 @@ impl Settings {
             if value.as_ref().is_some_and(|value| value.trim().is_empty()) {
                 return Err(wrong(key, "is empty; leave it out instead"));
             }
-            fill(place, path, value);
+            set_if_unset(place, path, value);
         }
-        // Paths in a file are those of somebody who looks at the file.
+        // Paths in a file are relative to the file.
         let beside = path.parent().unwrap_or(Path::new(""));
         let paths = [
             ("store", &mut self.store, written.store),
@@ -208,20 +204,20 @@ impl Settings {
             if value.as_ref().is_some_and(|value| value.as_os_str().is_empty()) {
                 return Err(wrong(key, "is empty; leave it out instead"));
             }
-            fill(place, path, value.map(|value| beside.join(value)));
+            set_if_unset(place, path, value.map(|value| beside.join(value)));
         }
         self.files.push(path.to_owned());
         Ok(true)
     }
 
-    /// Who answers: a model that is configured, or the one that is built in.
+    /// Returns a configured model, or the built-in one.
     pub(crate) fn model(&self, name: &str) -> Result<tine_llm::reply::Responder> {
         if name == ECHO {
             return Ok(tine_llm::reply::Responder::Echo);
         }
         let Some(set) = self.models.get(name) else {
-            let known: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
-            let why = format!("there is no model `{name}`; there is {}", known.join(", "));
+            let names: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
+            let why = format!("there is no model `{name}`; there is {}", names.join(", "));
             return Err(Failure::refused(Kind::NotFound, why));
         };
         let model = Model::new(set.value.clone());
@@ -229,13 +225,13 @@ impl Settings {
         Ok(tine_llm::reply::Responder::Provider(model))
     }
 
-    /// The interpreters that can be asked: the rules, and each model.
+    /// Returns the available interpreters: the rules and each configured model.
     pub(crate) fn interpreters(&self) -> Result<Interpreters> {
         let mut interpreters = Interpreters::rules();
         for (name, model) in &self.models {
             interpreters = interpreters.with(match Model::new(model.value.clone()) {
-                Ok(asked) => Arc::new(ModelInterpreter::new(asked).named(name)),
-                Err(error) => Arc::new(Unusable::of(&model.value, error.to_string())),
+                Ok(usable) => Arc::new(ModelInterpreter::new(usable).named(name)),
+                Err(error) => Arc::new(UnavailableModel::of(&model.value, error.to_string())),
             });
         }
         let Some(default) = &self.interpreter else { return Ok(interpreters) };
@@ -245,14 +241,13 @@ impl Settings {
     }
 }
 
-/// A model that cannot be asked on this machine. That fails the runs that ask it, and no other
-/// command.
-struct Unusable {
+/// Stands for a model that cannot be used on this machine. Only runs that use it fail.
+struct UnavailableModel {
     about: InterpreterInfo,
     why: String,
 }
 
-impl Unusable {
+impl UnavailableModel {
     fn of(provider: &Provider, why: String) -> Self {
         let about = InterpreterInfo {
             name: provider.name().to_owned(),
@@ -263,7 +258,7 @@ impl Unusable {
             parameters: Json::Object(Object::new()),
             seed: provider.seed(),
         };
-        Unusable { about, why }
+        UnavailableModel { about, why }
     }
 
     fn fail<T>(&self) -> std::result::Result<T, tine_analysis::InterpreterFailure> {
@@ -271,7 +266,7 @@ impl Unusable {
     }
 }
 
-impl Interpreter for Unusable {
+impl Interpreter for UnavailableModel {
     fn about(&self) -> InterpreterInfo {
         self.about.clone()
     }
@@ -293,31 +288,34 @@ impl Interpreter for Unusable {
     }
 }
 
-fn fill<T>(place: &mut Option<Set<T>>, path: &Path, value: Option<T>) {
+fn set_if_unset<T>(place: &mut Option<Setting<T>>, path: &Path, value: Option<T>) {
     if let (None, Some(value)) = (&place, value) {
-        *place = Some(Set { value, origin: Origin::File(path.to_owned()) });
+        *place = Some(Setting { value, origin: SettingOrigin::File(path.to_owned()) });
     }
 }
 
-/// The user's file, whether it is there or not, and who says so.
-pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Set<PathBuf>>> {
+/// Returns the path of the user's file, whether or not it exists, and its origin.
+pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Setting<PathBuf>>> {
     if let Some(path) = named {
         if path.as_os_str().is_empty() {
             return Err(Failure::invalid("--config is empty; give a file"));
         }
-        return Ok(Some(Set { value: path.to_owned(), origin: Origin::Argument("--config") }));
+        return Ok(Some(Setting {
+            value: path.to_owned(),
+            origin: SettingOrigin::Argument("--config"),
+        }));
     }
     if let Some(path) = env::var_os("TINE_CONFIG").filter(|path| !path.is_empty()) {
-        let origin = Origin::Variable("TINE_CONFIG");
-        return Ok(Some(Set { value: path.into(), origin }));
+        let origin = SettingOrigin::Variable("TINE_CONFIG");
+        return Ok(Some(Setting { value: path.into(), origin }));
     }
-    let folder = places::config_folder();
-    let origin = Origin::Default;
-    Ok(folder.map(|folder| Set { value: folder.join(FILE), origin }))
+    let folder = user_dirs::config_folder();
+    let origin = SettingOrigin::Default;
+    Ok(folder.map(|folder| Setting { value: folder.join(FILE_NAME), origin }))
 }
 
-/// The text of a file, if it is there. Of a store's folder that cannot be looked into the store
-/// itself tells.
+/// Reads a file, if it exists. A store's folder without read permission is skipped: opening the
+/// store reports it.
 fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
     let unreadable = |error: io::Error| {
         let kind =
@@ -336,16 +334,16 @@ fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
         }
         Err(error) => return Err(unreadable(error)),
     };
-    if found.len() > FILE_BYTES {
+    if found.len() > MAX_FILE_BYTES {
         let why = format!("{} is too large for a file of settings", path.display());
         return Err(Failure::refused(Kind::TooLarge, why));
     }
     fs::read_to_string(path).map(Some).map_err(unreadable)
 }
 
-/// A refusal with the file, the line and, where a value is wrong, its key. The line itself is
-/// not repeated: whoever puts a key where it does not belong must not find it in a log.
-fn unusable(path: &Path, text: &str, place: usize, why: &str) -> Failure {
+/// Creates an error with the file, the line and, for an invalid value, its key. The line itself is
+/// not repeated, because it may contain a misplaced secret.
+fn parse_error(path: &Path, text: &str, place: usize, why: &str) -> Failure {
     let before = text.get(..place).unwrap_or(text);
     let number = before.matches('\n').count() + 1;
     let why = why.trim().replace('\n', "; ");
@@ -354,7 +352,7 @@ fn unusable(path: &Path, text: &str, place: usize, why: &str) -> Failure {
     Failure::invalid(format!("{}, line {number}: {key}{why}", path.display()))
 }
 
-/// The key that is set on a line, with the table that it stands in.
+/// Returns the key that a line sets, prefixed with its table.
 fn key_at(text: &str, number: usize) -> Option<String> {
     let lines: Vec<&str> = text.lines().take(number).map(str::trim).collect();
     let (key, _) = lines.last()?.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Turns as people read them: a line of facts, then what was said, indented.
+//! Turns as text: a heading with metadata, then the indented content.
 
 use std::io::Write;
 
@@ -6,20 +6,19 @@ use tine_core::{Body, Json, Role, Status};
 use tine_engine::{Presence, TurnView};
 use tine_store::Content;
 
-use crate::commits::first_line;
+use crate::commit_view::first_line;
 use crate::failure::Result;
 use crate::labels::Labels;
 use crate::terminal::text::{cut, visible, wrap};
 use crate::terminal::{Screen, short_time};
 
-/// Columns before what was said.
+/// Indentation of content.
 const INDENT: usize = 4;
 
-/// Columns of a commit's message in the line of facts.
+/// Maximum width of a commit's message in a heading.
 const MESSAGE: usize = 40;
 
-/// A turn on one line: hash, role and the beginning of what was said, with some columns left for
-/// what else stands on that line.
+/// Formats a turn on one line: hash, role and a preview. `others` columns stay free.
 pub(crate) fn one_line(screen: &Screen, turn: &TurnView, others: usize) -> String {
     let paint = screen.paint;
     let room = screen.columns.map_or(80, |all| all.saturating_sub(12 + 2 + 9 + 2 + others));
@@ -28,7 +27,7 @@ pub(crate) fn one_line(screen: &Screen, turn: &TurnView, others: usize) -> Strin
     format!("{hash}  {role}  {}", preview(turn, room))
 }
 
-/// The beginning of what a turn says, on one line.
+/// Returns the title, or the beginning of the content, on one line.
 pub(crate) fn preview(turn: &TurnView, columns: usize) -> String {
     match (&turn.metadata.title, &turn.content) {
         (Some(title), _) => cut(title, columns),
@@ -37,7 +36,7 @@ pub(crate) fn preview(turn: &TurnView, columns: usize) -> String {
     }
 }
 
-/// The line of facts above a turn.
+/// Formats the heading of a turn.
 pub(crate) fn heading(screen: &Screen, turn: &TurnView, labels: &Labels) -> String {
     let paint = screen.paint;
     let mut parts = vec![
@@ -58,12 +57,12 @@ pub(crate) fn heading(screen: &Screen, turn: &TurnView, labels: &Labels) -> Stri
     for tag in &turn.metadata.tags {
         parts.push(paint.tag(&format!("#{}", visible(tag))));
     }
-    parts.extend(marks(turn).into_iter().map(|mark| paint.warning(&format!("({mark})"))));
+    parts.extend(badges(turn).into_iter().map(|mark| paint.warning(&format!("({mark})"))));
     parts.join("  ")
 }
 
-/// What is unusual about a turn.
-pub(crate) fn marks(turn: &TurnView) -> Vec<&'static str> {
+/// Returns the states that differ from a complete, live turn.
+pub(crate) fn badges(turn: &TurnView) -> Vec<&'static str> {
     let mut marks = Vec::new();
     if turn.status == Status::Partial {
         marks.push("partial");
@@ -79,7 +78,7 @@ pub(crate) fn marks(turn: &TurnView) -> Vec<&'static str> {
     marks
 }
 
-/// A turn's line of facts, its title, and all that it says.
+/// Writes a turn's heading, title and content.
 pub(crate) fn write_turn(
     out: &mut dyn Write,
     screen: &Screen,
@@ -89,21 +88,21 @@ pub(crate) fn write_turn(
     writeln!(out, "{}", heading(screen, turn, labels))?;
     if let Some(title) = &turn.metadata.title {
         let room = screen.columns.map_or(usize::MAX, |columns| columns.saturating_sub(INDENT));
-        indented(out, &screen.paint.bold(&cut(title, room)))?;
+        write_indented(out, &screen.paint.bold(&cut(title, room)))?;
     }
     write_content(out, screen, turn)
 }
 
-/// All that a turn says.
+/// Writes the whole content of a turn.
 pub(crate) fn write_content(out: &mut dyn Write, screen: &Screen, turn: &TurnView) -> Result<()> {
     if let Some(call) = &turn.tool_call_id {
         let line = format!("answers the call {}", visible(call));
-        indented(out, &screen.paint.dim(&line))?;
+        write_indented(out, &screen.paint.dim(&line))?;
     }
     match &turn.content {
         Content::Purged(digest) => {
             let line = format!("(purged; its message digest was {digest})");
-            indented(out, &screen.paint.dim(&line))
+            write_indented(out, &screen.paint.dim(&line))
         }
         Content::Kept(body) => write_body(out, screen, body),
     }
@@ -114,40 +113,40 @@ fn write_body(out: &mut dyn Write, screen: &Screen, body: &Body) -> Result<()> {
     for block in &blocks {
         let member = |name| block.get(name).and_then(Json::as_str).unwrap_or_default();
         match member("type") {
-            "text" => wrapped(out, screen, member("text"), None)?,
-            "thinking" => wrapped(out, screen, member("text"), Some("thinking: "))?,
+            "text" => write_wrapped(out, screen, member("text"), None)?,
+            "thinking" => write_wrapped(out, screen, member("text"), Some("thinking: "))?,
             "tool-use" => {
                 let parameters = block.get("parameters").map(Json::to_canonical);
                 let call = format!("→ {} {}", member("name"), parameters.unwrap_or_default());
                 let line = format!("{} {}", call.trim_end(), member("id"));
-                wrapped_in(out, screen, &line, |line| screen.paint.role(Role::Tool, line))?;
+                write_wrapped_with(out, screen, &line, |line| screen.paint.role(Role::Tool, line))?;
             }
             other => {
                 let line = format!("[{other}] {}", block.to_canonical());
-                wrapped_in(out, screen, &line, |line| screen.paint.dim(line))?;
+                write_wrapped_with(out, screen, &line, |line| screen.paint.dim(line))?;
             }
         }
     }
     Ok(())
 }
 
-/// A text as the system prompt or another text outside of any turn.
-pub(crate) fn wrapped(
+/// Writes wrapped text; with a prefix, dimmed.
+pub(crate) fn write_wrapped(
     out: &mut dyn Write,
     screen: &Screen,
     text: &str,
     aside: Option<&str>,
 ) -> Result<()> {
     match aside {
-        None => wrapped_in(out, screen, text, str::to_owned),
+        None => write_wrapped_with(out, screen, text, str::to_owned),
         Some(prefix) => {
             let text = format!("{prefix}{text}");
-            wrapped_in(out, screen, &text, |line| screen.paint.dim(line))
+            write_wrapped_with(out, screen, &text, |line| screen.paint.dim(line))
         }
     }
 }
 
-fn wrapped_in(
+fn write_wrapped_with(
     out: &mut dyn Write,
     screen: &Screen,
     text: &str,
@@ -155,13 +154,13 @@ fn wrapped_in(
 ) -> Result<()> {
     let columns = screen.columns.map(|columns| columns.saturating_sub(INDENT));
     for line in wrap(text, columns) {
-        indented(out, &paint(&line))?;
+        write_indented(out, &paint(&line))?;
     }
     Ok(())
 }
 
-/// One line that is painted already.
-fn indented(out: &mut dyn Write, line: &str) -> Result<()> {
+/// Writes one line, already painted, with indentation.
+fn write_indented(out: &mut dyn Write, line: &str) -> Result<()> {
     let line = format!("{:INDENT$}{line}", "");
     Ok(writeln!(out, "{}", line.trim_end())?)
 }

@@ -2,7 +2,7 @@
 
 use tine_cli::terminal::Paint;
 use tine_cli::terminal::text::{cut, visible, width, wrap};
-use tine_cli::tree::{Drawing, Head, Line, draw, lay_out};
+use tine_cli::tree::{Drawing, RootRow, TreeRow, draw, lay_out};
 use tine_core::{Digest, Name, Role, Status, Timestamp, TurnHash, TurnId};
 use tine_engine::{Presence, TopologyRow};
 
@@ -58,9 +58,9 @@ fn drawn(rows: &[TopologyRow], line: Option<usize>, columns: Option<usize>) -> S
     written(rows, &lines, columns)
 }
 
-fn written(rows: &[TopologyRow], lines: &[Line], columns: Option<usize>) -> String {
+fn written(rows: &[TopologyRow], lines: &[TreeRow], columns: Option<usize>) -> String {
     let drawing = Drawing { paint: Paint::new(false), columns };
-    let head = Head { text: "test".to_owned(), branches: Vec::new() };
+    let head = RootRow { text: "test".to_owned(), branches: Vec::new() };
     let mut out = Vec::new();
     draw(&mut out, &drawing, Some(&head), rows, lines).expect("memory can be written");
     String::from_utf8(out).expect("UTF-8")
@@ -155,7 +155,7 @@ fn scrambled(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-fn check_shape(rows: &[TopologyRow], lines: &[Line], steps: usize) {
+fn check_shape(rows: &[TopologyRow], lines: &[TreeRow], steps: usize) {
     assert_eq!(lines.len(), rows.len(), "every turn is drawn once");
     let mut seen = vec![false; rows.len()];
     for line in lines {

@@ -1,19 +1,19 @@
 //! Graphs of commits, on commits made up for it.
 
-use tine_cli::graph::{Node, draw, ordered};
+use tine_cli::graph::{GraphNode, draw, ordered};
 
 /// Draws `child: parents` lines, newest first, each commit one letter.
 fn drawn(lines: &str) -> String {
-    let nodes: Vec<Node<char>> = lines
+    let nodes: Vec<GraphNode<char>> = lines
         .lines()
         .map(|line| {
             let (id, parents) = line.split_once(':').expect("a child and its parents");
             let id = id.trim().chars().next().expect("a letter");
-            Node { id, parents: parents.chars().filter(|it| it.is_alphabetic()).collect() }
+            GraphNode { id, parents: parents.chars().filter(|it| it.is_alphabetic()).collect() }
         })
         .collect();
     let order = ordered(&nodes);
-    let nodes: Vec<Node<char>> = order.into_iter().map(|place| nodes[place].clone()).collect();
+    let nodes: Vec<GraphNode<char>> = order.into_iter().map(|place| nodes[place].clone()).collect();
     let rows = draw(&nodes).into_iter().map(|row| match row.node {
         Some(place) => format!("{} {}", row.lines, nodes[place].id),
         None => row.lines,

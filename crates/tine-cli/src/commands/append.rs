@@ -1,4 +1,4 @@
-//! `tine append`: saying something.
+//! `tine append`: adds turns to a branch.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
-use crate::input::{self, Given, Source};
-use crate::session::{self, Session};
+use crate::input::{self, InputMessages, InputSource};
+use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
 use crate::transcript;
 
-/// Stands behind turns that were not made again.
-const ALREADY: &str = "(there already)";
+/// Marks turns that already existed.
+const REUSED_SUFFIX: &str = "(there already)";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -66,7 +66,7 @@ pub(crate) struct AppendArgs {
     expected_tip: Option<Reference>,
     /// What to do then: refuse, or fork there
     #[arg(long, value_name = "WHAT", default_value = "refuse", requires = "expected_tip")]
-    on_conflict: Conflict,
+    on_conflict: ConflictChoice,
     /// Make new turns also where equal ones are
     #[arg(long)]
     no_reuse: bool,
@@ -87,12 +87,12 @@ pub(crate) struct AppendArgs {
     create: bool,
     /// Whether `-` is said and not read from standard input.
     #[arg(skip)]
-    literally: bool,
+    literal: bool,
 }
 
 impl AppendArgs {
-    /// A text of the user, said as it stands.
-    pub(crate) fn saying(text: &str) -> Self {
+    /// Returns the arguments that append a user's text as it is.
+    pub(crate) fn literal_text(text: &str) -> Self {
         AppendArgs {
             text: vec![text.to_owned()],
             messages: None,
@@ -101,20 +101,20 @@ impl AppendArgs {
             parent: None,
             branch: None,
             expected_tip: None,
-            on_conflict: Conflict::Refuse,
+            on_conflict: ConflictChoice::Refuse,
             no_reuse: false,
             partial: false,
             key: None,
             created_at: None,
             redact: false,
             create: false,
-            literally: true,
+            literal: true,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Conflict {
+enum ConflictChoice {
     Refuse,
     Fork,
 }
@@ -125,12 +125,11 @@ pub(crate) fn role_parser() -> impl TypedValueParser<Value = Role> {
 }
 
 pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
-    // Everything is read before a store or a conversation is made for it: a bad message leaves
-    // nothing behind.
-    let Given { prompt, mut messages } = given(&args, &session::limits())?;
+    // Read all input before creating a store or a conversation: an invalid message creates nothing.
+    let InputMessages { prompt, mut messages } = read_input(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
-    let session = &Session::open(globals, mode)?;
+    let session = &CliSession::open(globals, mode)?;
     let request = Append {
         messages,
         conversation: conversation(session, args.create, prompt)?,
@@ -138,8 +137,8 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
         branch: args.branch.or_else(|| session.other_branch()),
         expected_tip: args.expected_tip,
         on_conflict: match args.on_conflict {
-            Conflict::Refuse => OnConflict::Refuse,
-            Conflict::Fork => OnConflict::Fork,
+            ConflictChoice::Refuse => OnConflict::Refuse,
+            ConflictChoice::Fork => OnConflict::Fork,
         },
         reuse: !args.no_reuse,
     };
@@ -151,13 +150,13 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     report(session, &done)
 }
 
-fn given(args: &AppendArgs, limits: &Limits) -> Result<Given> {
+fn read_input(args: &AppendArgs, limits: &Limits) -> Result<InputMessages> {
     if let Some(file) = &args.messages {
-        return input::messages(&Source::named(file), limits);
+        return input::read_messages(&InputSource::from_path(file), limits);
     }
-    let text = match args.literally {
+    let text = match args.literal {
         true => args.text.join(" "),
-        false => input::words_or_stdin(&args.text, limits)?,
+        false => input::text_or_stdin(&args.text, limits)?,
     };
     let message = Message {
         role: args.role,
@@ -168,11 +167,15 @@ fn given(args: &AppendArgs, limits: &Limits) -> Result<Given> {
         metadata: tine_core::Metadata::default(),
     };
     message.check(limits).map_err(|source| Error::Message { index: 0, source })?;
-    Ok(Given { prompt: None, messages: vec![message] })
+    Ok(InputMessages { prompt: None, messages: vec![message] })
 }
 
-/// The conversation to append to, which has the system prompt that comes with the messages.
-fn conversation(session: &Session, create: bool, prompt: Option<String>) -> Result<ConversationId> {
+/// Returns the conversation to append to, and checks or sets its system prompt.
+fn conversation(
+    session: &CliSession,
+    create: bool,
+    prompt: Option<String>,
+) -> Result<ConversationId> {
     if !create {
         let id = session.conversation()?;
         if prompt.is_some() {
@@ -182,7 +185,7 @@ fn conversation(session: &Session, create: bool, prompt: Option<String>) -> Resu
     }
     let wanted = match session.conversation() {
         Ok(wanted) => Some(wanted),
-        Err(failure @ Failure::Several { .. }) => return Err(failure),
+        Err(failure @ Failure::AmbiguousConversation { .. }) => return Err(failure),
         Err(_) => None,
     };
     if let Some(id) = &wanted {
@@ -212,14 +215,14 @@ fn check_prompt(conversation: &ConversationView, prompt: Option<String>) -> Resu
     Ok(())
 }
 
-fn report(session: &Session, done: &Appended) -> Result<()> {
+fn report(session: &CliSession, done: &Appended) -> Result<()> {
     let paint = session.screen.paint;
     let label = paint.branch(&format!("[{}]", done.branch.name));
     session.screen.text(Paging::Direct, |out| {
         for turn in &done.turns {
-            let line = transcript::one_line(&session.screen, turn, ALREADY.len() + 1);
+            let line = transcript::one_line(&session.screen, turn, REUSED_SUFFIX.len() + 1);
             match turn.outcome {
-                Some(Outcome::Reused) => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+                Some(Outcome::Reused) => writeln!(out, "{line} {}", paint.dim(REUSED_SUFFIX))?,
                 _ => writeln!(out, "{line}")?,
             }
         }
@@ -242,7 +245,7 @@ fn report(session: &Session, done: &Appended) -> Result<()> {
     })
 }
 
-/// What was taken out, if anything was.
+/// Writes the number of redacted secrets, if any.
 pub(crate) fn write_redacted(out: &mut dyn Write, redacted: &Redacted) -> Result<()> {
     if redacted.is_empty() {
         return Ok(());

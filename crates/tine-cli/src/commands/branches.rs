@@ -1,4 +1,4 @@
-//! `tine branch` and `fork`: movable tips.
+//! `tine branch` and `fork`: lists, creates, renames and deletes branches.
 
 use clap::{Args, Subcommand};
 use tine_api::Listing;
@@ -7,7 +7,7 @@ use tine_engine::{BranchView, Fork, ForkPoint};
 
 use crate::arguments::{names_root, reference};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{visible, width};
 use crate::terminal::{Paging, short_time};
 
@@ -24,7 +24,7 @@ Examples:
 )]
 pub(crate) struct BranchArgs {
     #[command(subcommand)]
-    action: Option<BranchAction>,
+    subcommand: Option<BranchCommand>,
     /// The branch to make; without it, all are listed
     name: Option<String>,
     /// The turn it ends on
@@ -39,7 +39,7 @@ pub(crate) struct BranchArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum BranchAction {
+enum BranchCommand {
     /// List branches
     List,
     /// Rename a branch; its id stays
@@ -56,11 +56,11 @@ enum BranchAction {
     },
 }
 
-pub(crate) fn branch(session: &Session, args: BranchArgs) -> Result<()> {
-    match (args.action, args.delete, args.rename.as_deref(), args.name) {
-        (Some(BranchAction::Rename { old, new }), ..) => rename(session, &old, &new),
+pub(crate) fn branch(session: &CliSession, args: BranchArgs) -> Result<()> {
+    match (args.subcommand, args.delete, args.rename.as_deref(), args.name) {
+        (Some(BranchCommand::Rename { old, new }), ..) => rename(session, &old, &new),
         (_, _, Some([old, new]), _) => rename(session, old, new),
-        (Some(BranchAction::Delete { name }), ..) | (_, Some(name), ..) => delete(session, &name),
+        (Some(BranchCommand::Delete { name }), ..) | (_, Some(name), ..) => delete(session, &name),
         (None, None, _, Some(name)) => {
             let at = match args.at {
                 Some(at) => at,
@@ -72,7 +72,7 @@ pub(crate) fn branch(session: &Session, args: BranchArgs) -> Result<()> {
     }
 }
 
-fn list(session: &Session) -> Result<()> {
+fn list(session: &CliSession) -> Result<()> {
     let conversation = session.conversation()?;
     let branches = session.engine.branches(&session.call, &conversation)?;
     let views = || branches.to_vec();
@@ -92,21 +92,21 @@ fn list(session: &Session) -> Result<()> {
     })
 }
 
-/// Where a branch ends, in twelve columns.
-fn tip(session: &Session, branch: &BranchView) -> String {
+/// Formats the tip of a branch in twelve columns.
+fn tip(session: &CliSession, branch: &BranchView) -> String {
     match branch.tip_hash {
         Some(hash) => session.screen.paint.hash(&hash.short()),
         None => format!("{:12}", "root"),
     }
 }
 
-/// The same, in a sentence.
-pub(crate) fn ends_on(session: &Session, branch: &BranchView) -> String {
+/// Describes where a branch ends.
+pub(crate) fn ends_on(session: &CliSession, branch: &BranchView) -> String {
     let label = session.screen.paint.branch(&format!("[{}]", visible(branch.name.as_str())));
     format!("{label} ends on {}", tip(session, branch).trim_end())
 }
 
-fn rename(session: &Session, old: &str, new: &str) -> Result<()> {
+fn rename(session: &CliSession, old: &str, new: &str) -> Result<()> {
     let conversation = session.conversation()?;
     let name = session.name(new)?;
     let done = session.engine.rename_branch(&session.call, &conversation, old, name)?;
@@ -116,7 +116,7 @@ fn rename(session: &Session, old: &str, new: &str) -> Result<()> {
     session.screen.line(&ends_on(session, &done))
 }
 
-fn delete(session: &Session, name: &str) -> Result<()> {
+fn delete(session: &CliSession, name: &str) -> Result<()> {
     let conversation: ConversationId = session.conversation()?;
     let gone = session.engine.delete_branch(&session.call, &conversation, name)?;
     if session.answered_json(|| gone.clone())? {
@@ -153,7 +153,7 @@ pub(crate) struct ForkArgs {
     key: Option<String>,
 }
 
-pub(crate) fn fork(session: &Session, args: ForkArgs) -> Result<()> {
+pub(crate) fn fork(session: &CliSession, args: ForkArgs) -> Result<()> {
     let turn = match args.turn {
         Some(turn) => turn,
         None => session.tip()?,
@@ -162,9 +162,14 @@ pub(crate) fn fork(session: &Session, args: ForkArgs) -> Result<()> {
     make(session, point, args.name.as_deref(), args.key.as_deref())
 }
 
-fn make(session: &Session, point: ForkPoint, name: Option<&str>, key: Option<&str>) -> Result<()> {
+fn make(
+    session: &CliSession,
+    point: ForkPoint,
+    name: Option<&str>,
+    key: Option<&str>,
+) -> Result<()> {
     let (ForkPoint::At(at) | ForkPoint::Before(at)) = &point;
-    // Every conversation has a root, so that one alone says nothing.
+    // `root` alone is ambiguous: every conversation has one.
     let conversation =
         if names_root(at) { Some(session.conversation()?) } else { session.scope()? };
     let name = name.map(|name| session.name(name)).transpose()?;

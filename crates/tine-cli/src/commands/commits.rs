@@ -1,4 +1,4 @@
-//! `tine commit` and `commits`: sealing stretches of turns.
+//! `tine commit` and `commits`: creates and lists commits.
 
 use clap::Args;
 use tine_core::Reference;
@@ -6,9 +6,9 @@ use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, Wi
 
 use super::keys;
 use crate::arguments::reference;
-use crate::commits::{commit_line, window, write_conflicts};
+use crate::commit_view::{commit_line, window, write_conflicts};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
 
@@ -46,11 +46,11 @@ pub(crate) struct CommitArgs {
     key: Option<String>,
 }
 
-pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
-    // A key that cannot be used is no reason to have made a commit.
-    let key = args.sign.as_deref().map(keys::private).transpose()?;
+pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
+    // Load the signing key first: if it is unusable, no commit is created.
+    let key = args.sign.as_deref().map(keys::load_private_key).transpose()?;
     let window = args.start.zip(args.end).map(|(start, end)| WindowRef { start, end });
-    // A window says by itself where it lies.
+    // An explicit window determines the branch.
     let branch = match &window {
         Some(_) => args.branch,
         None => args.branch.or_else(|| session.other_branch()),
@@ -74,8 +74,8 @@ pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
     report(session, &made)
 }
 
-/// Says what was committed.
-pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
+/// Writes a summary of the new commit.
+pub(super) fn report(session: &CliSession, made: &CommitView) -> Result<()> {
     let screen = &session.screen;
     screen.text(Paging::Direct, |out| {
         let label = screen.paint.branch(&format!("[{}]", visible(made.commit.branch.as_str())));
@@ -84,9 +84,9 @@ pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
         writeln!(out, "  {}", window(made))?;
         let Some(facets) = &made.commit.facets else { return Ok(()) };
         for (name, set) in [("entities", &facets.entities), ("topics", &facets.topics)] {
-            let words: Vec<&str> = set.values().map(|seen| seen.text.as_str()).collect();
-            if !words.is_empty() {
-                writeln!(out, "  {name}: {}", cut(&words.join(", "), 90))?;
+            let terms: Vec<&str> = set.values().map(|seen| seen.text.as_str()).collect();
+            if !terms.is_empty() {
+                writeln!(out, "  {name}: {}", cut(&terms.join(", "), 90))?;
             }
         }
         if let Some(signature) = &made.signature {
@@ -112,7 +112,7 @@ pub(crate) struct CommitsArgs {
     number: Option<usize>,
 }
 
-pub(crate) fn commits(session: &Session, args: CommitsArgs) -> Result<()> {
+pub(crate) fn commits(session: &CliSession, args: CommitsArgs) -> Result<()> {
     let found = listed(session, args.branch, args.number)?;
     if answered(session, &found)? {
         return Ok(());
@@ -125,9 +125,9 @@ pub(crate) fn commits(session: &Session, args: CommitsArgs) -> Result<()> {
     })
 }
 
-/// Commits of the conversation, the newest first.
+/// Lists the commits of the conversation, newest first.
 pub(super) fn listed(
-    session: &Session,
+    session: &CliSession,
     branch: Option<String>,
     number: Option<usize>,
 ) -> Result<Listing<CommitView>> {
@@ -136,7 +136,7 @@ pub(super) fn listed(
     session.pages(number, |page| versions.commits(&session.call, query.clone(), page))
 }
 
-/// Answers with commits as one document, if that was asked for.
-pub(super) fn answered(session: &Session, found: &Listing<CommitView>) -> Result<bool> {
+/// Writes commits as JSON if `--json` is set, and returns whether it did.
+pub(super) fn answered(session: &CliSession, found: &Listing<CommitView>) -> Result<bool> {
     session.answered_json(|| found.clone())
 }

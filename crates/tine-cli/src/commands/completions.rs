@@ -1,9 +1,9 @@
-//! `tine completions`.
+//! `tine completions`: prints shell completions.
 
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::{Globals, only_here};
+use crate::arguments::{Globals, local_only_error};
 use crate::failure::Result;
 use crate::terminal::{Paging, Screen};
 
@@ -23,9 +23,9 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<()> {
     if let Some(url) = globals.server_argument().map(|set| set.value).filter(|url| !url.is_empty())
     {
-        return Err(only_here("tine completions", &url, "leave --server away"));
+        return Err(local_only_error("tine completions", &url, "leave --server away"));
     }
-    // The generator panics when its output is closed, so it gets one that never is.
+    // The generator panics if its output is closed, so it writes to a buffer.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command(), "tine", &mut script);
     Screen::new(globals).text(Paging::Direct, |out| Ok(out.write_all(&script)?))

@@ -1,4 +1,4 @@
-//! `tine config`: the settings in force.
+//! `tine config`: shows the effective settings.
 
 use std::env;
 
@@ -11,9 +11,9 @@ use tine_llm::Provider;
 use super::serve::listen_setting;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::learned::{row, rows};
-use crate::settings::{self, Origin, Set};
-use crate::store_place::StorePlace;
+use crate::knowledge_view::{row, write_rows};
+use crate::settings::{self, Setting, SettingOrigin};
+use crate::store_location::StoreLocation;
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
 
@@ -42,33 +42,33 @@ Examples:
   tine config --config other.toml --json")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    subcommand: Option<ConfigCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ConfigCommand {
     /// Print where the user's file is, or would be
     Path,
 }
 
 impl ConfigArgs {
-    /// Whether only the place is asked for.
-    pub(crate) fn asks_path(&self) -> bool {
-        matches!(self.what, Some(What::Path))
+    /// Returns whether the subcommand is `path`.
+    pub(crate) fn is_path(&self) -> bool {
+        matches!(self.subcommand, Some(ConfigCommand::Path))
     }
 }
 
-/// A setting as a document has it.
+/// A setting in the JSON output.
 #[derive(Serialize)]
-struct Setting {
+struct SettingDocument {
     name: &'static str,
     value: Option<String>,
     from: String,
 }
 
-/// A model as a document has it; never its key.
+/// A model in the JSON output; never includes its key.
 #[derive(Serialize)]
-struct ModelSetting {
+struct ModelDocument {
     name: String,
     kind: &'static str,
     model: String,
@@ -79,15 +79,15 @@ struct ModelSetting {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct ConfigDocument {
     files: Vec<String>,
-    settings: Vec<Setting>,
-    models: Vec<ModelSetting>,
+    settings: Vec<SettingDocument>,
+    models: Vec<ModelDocument>,
 }
 
 pub(crate) fn path(globals: &Globals) -> Result<()> {
     #[derive(Serialize)]
-    struct Place {
+    struct ConfigPathDocument {
         path: String,
         from: String,
         exists: bool,
@@ -98,15 +98,15 @@ pub(crate) fn path(globals: &Globals) -> Result<()> {
     };
     let (path, from) = (file.value.display().to_string(), file.origin.to_string());
     if screen.json {
-        return screen.document(&Place { path, from, exists: file.value.exists() });
+        return screen.document(&ConfigPathDocument { path, from, exists: file.value.exists() });
     }
     screen.line(&path)
 }
 
 pub(crate) fn show(globals: &Globals) -> Result<()> {
-    // Looked at as a whole: a default that no interpreter has is refused here too.
+    // Validates the settings as a whole, including the default interpreter.
     globals.settings.interpreters()?;
-    let document = Document {
+    let document = ConfigDocument {
         files: globals.settings.files.iter().map(|it| it.display().to_string()).collect(),
         settings: effective(globals)?,
         models: globals.settings.models.values().map(model).collect(),
@@ -116,14 +116,14 @@ pub(crate) fn show(globals: &Globals) -> Result<()> {
         return screen.document(&document);
     }
     screen.text(Paging::Direct, |out| {
-        let mut told = Vec::new();
+        let mut rows = Vec::new();
         for file in &document.files {
-            told.push(row("file", visible(file)));
+            rows.push(row("file", visible(file)));
         }
         for setting in &document.settings {
             let value = setting.value.as_deref().unwrap_or("–");
             let from = screen.paint.dim(&format!("({})", visible(&setting.from)));
-            told.push(row(setting.name, format!("{}  {from}", visible(value))));
+            rows.push(row(setting.name, format!("{}  {from}", visible(value))));
         }
         for model in &document.models {
             let key = match (&model.key_env, model.key_is_set) {
@@ -132,21 +132,21 @@ pub(crate) fn show(globals: &Globals) -> Result<()> {
                 (None, _) => "no key".to_owned(),
             };
             let from = screen.paint.dim(&format!("({})", visible(&model.from)));
-            let ModelSetting { kind, model: asked, base_url, .. } = model;
-            let asked = visible(asked);
-            let line = format!("{kind} {asked} at {base_url}, {key}  {from}");
-            told.push(row(&format!("models.{}", model.name), line));
+            let ModelDocument { kind, model: model_name, base_url, .. } = model;
+            let model_name = visible(model_name);
+            let line = format!("{kind} {model_name} at {base_url}, {key}  {from}");
+            rows.push(row(&format!("models.{}", model.name), line));
         }
-        rows(out, &screen, 0, &told)
+        write_rows(out, &screen, 0, &rows)
     })
 }
 
-fn effective(globals: &Globals) -> Result<Vec<Setting>> {
-    let setting = |name, set: Set<String>| {
+fn effective(globals: &Globals) -> Result<Vec<SettingDocument>> {
+    let setting = |name, set: Setting<String>| {
         let (value, from) = (Some(set.value), set.origin.to_string());
-        Setting { name, value, from }
+        SettingDocument { name, value, from }
     };
-    let default = |value: &str| Set { value: value.to_owned(), origin: Origin::Default };
+    let default = |value: &str| Setting { value: value.to_owned(), origin: SettingOrigin::Default };
     let mut all = Vec::new();
     match globals.server_setting()? {
         Some(server) => {
@@ -154,15 +154,15 @@ fn effective(globals: &Globals) -> Result<Vec<Setting>> {
             match globals.token_origin() {
                 Some(token) => all.push(setting("token", token)),
                 None => {
-                    let from = Origin::Default.to_string();
-                    all.push(Setting { name: "token", value: None, from });
+                    let from = SettingOrigin::Default.to_string();
+                    all.push(SettingDocument { name: "token", value: None, from });
                 }
             }
         }
         None => {
-            let place = StorePlace::of(globals)?.to_string();
-            let origin = globals.store_setting().map_or(Origin::Default, |set| set.origin);
-            all.push(setting("store", Set { value: place, origin }));
+            let place = StoreLocation::from_globals(globals)?.to_string();
+            let origin = globals.store_setting().map_or(SettingOrigin::Default, |set| set.origin);
+            all.push(setting("store", Setting { value: place, origin }));
         }
     }
     let project = globals.project();
@@ -174,11 +174,11 @@ fn effective(globals: &Globals) -> Result<Vec<Setting>> {
     Ok(all)
 }
 
-fn model(set: &Set<Provider>) -> ModelSetting {
+fn model(set: &Setting<Provider>) -> ModelDocument {
     let provider = &set.value;
     let key_env = provider.key_env().map(str::to_owned);
     let is_set = |name: &String| env::var_os(name).is_some_and(|key| !key.is_empty());
-    ModelSetting {
+    ModelDocument {
         name: provider.name().to_owned(),
         kind: provider.kind().name(),
         model: provider.model().to_owned(),

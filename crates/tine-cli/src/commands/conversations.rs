@@ -1,4 +1,4 @@
-//! `tine new`, `ls`, `derive` and `archive`: conversations as wholes.
+//! `tine new`, `ls`, `derive` and `archive`: creates, lists, derives and archives conversations.
 
 use clap::Args;
 use tine_api::Listing;
@@ -9,7 +9,7 @@ use tine_store::OpenMode;
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::session::{self, Session};
+use crate::session::{self, CliSession};
 use crate::terminal::text::{count, cut, visible, width};
 use crate::terminal::{Paging, short_time};
 
@@ -37,7 +37,7 @@ pub(crate) struct NewArgs {
 }
 
 pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
-    // Everything is read before a store is made for it: a bad call leaves nothing behind.
+    // Read all input before creating a store: an invalid call creates nothing.
     let limits = &session::limits();
     let request = NewConversation {
         id: args.id.map(|id| ConversationId::new(id, limits)).transpose()?,
@@ -46,7 +46,7 @@ pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
         title: args.title,
         metadata: Json::Null,
     };
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let made = session.engine.create_conversation(&call, request)?;
     if session.answered_json(|| made.clone())? {
@@ -75,7 +75,7 @@ pub(crate) struct LsArgs {
     long: bool,
 }
 
-pub(crate) fn ls(session: &Session, args: &LsArgs) -> Result<()> {
+pub(crate) fn ls(session: &CliSession, args: &LsArgs) -> Result<()> {
     let conversations = all(session, args.archived)?;
     let views = || conversations.to_vec();
     if session.answered_json(|| Listing::<ConversationView>::all(views()))? {
@@ -101,14 +101,18 @@ pub(crate) fn ls(session: &Session, args: &LsArgs) -> Result<()> {
     })
 }
 
-struct Row {
+struct ConversationRow {
     id: String,
     time: String,
     counts: String,
     title: String,
 }
 
-fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result<Row> {
+fn row(
+    session: &CliSession,
+    conversation: &ConversationView,
+    long: bool,
+) -> Result<ConversationRow> {
     let counts = if long {
         let stats = session.engine.stats(&session.call, Some(&conversation.id))?;
         let stats = stats.conversation.unwrap_or_default();
@@ -122,7 +126,7 @@ fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result
     for (_, mark) in marks.iter().filter(|(applies, _)| *applies) {
         title.push_str(mark);
     }
-    Ok(Row {
+    Ok(ConversationRow {
         id: visible(conversation.id.as_str()).into_owned(),
         time: short_time(conversation.active_at()),
         counts,
@@ -130,14 +134,14 @@ fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result
     })
 }
 
-/// Every conversation of the project.
-pub(crate) fn all(session: &Session, archived: bool) -> Result<Vec<ConversationView>> {
+/// Returns every conversation of the session's project.
+pub(crate) fn all(session: &CliSession, archived: bool) -> Result<Vec<ConversationView>> {
     all_of(session, &session.call, archived)
 }
 
-/// Every conversation of a project.
+/// Returns every conversation of a call's project.
 pub(crate) fn all_of(
-    session: &Session,
+    session: &CliSession,
     call: &Call,
     archived: bool,
 ) -> Result<Vec<ConversationView>> {
@@ -169,7 +173,7 @@ pub(crate) struct DeriveArgs {
     new_id: Option<String>,
 }
 
-pub(crate) fn derive(session: &Session, args: DeriveArgs) -> Result<()> {
+pub(crate) fn derive(session: &CliSession, args: DeriveArgs) -> Result<()> {
     let limits = session.limits();
     let request = Derive {
         conversation: session.conversation_id(&args.id)?,
@@ -201,7 +205,7 @@ pub(crate) struct ArchiveArgs {
     undo: bool,
 }
 
-pub(crate) fn archive(session: &Session, args: &ArchiveArgs) -> Result<()> {
+pub(crate) fn archive(session: &CliSession, args: &ArchiveArgs) -> Result<()> {
     let id = match (&args.id, session.named_conversation()) {
         (Some(id), _) => session.conversation_id(id)?,
         (None, Some(named)) => named.clone(),

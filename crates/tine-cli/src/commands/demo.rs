@@ -1,8 +1,8 @@
-//! `tine demo`: an example to look at and play with.
+//! `tine demo`: creates an example conversation.
 //!
-//! It never touches the user's own store: without `--store` it has a store of its own. `--fresh`
-//! deletes only a store that carries the mark of having been made here. Over a server the story
-//! is told in memory and sent as a bundle, so that it is the same there, hash for hash.
+//! It never touches the user's default store: without `--store` it uses a store of its own.
+//! `--fresh` deletes only a store with the marker file of this command. For a server, the example
+//! is created in memory and sent as a bundle, so that its hashes are the same everywhere.
 
 use std::env;
 use std::fs;
@@ -18,16 +18,16 @@ use tine_server::demo::{CONVERSATION, StoryClock};
 use tine_sqlite::DATABASE_FILE;
 use tine_store::{MemoryStore, OpenMode, Store};
 
-use crate::arguments::{Globals, only_here};
+use crate::arguments::{Globals, local_only_error};
 use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::failure::{Failure, Result};
-use crate::places;
-use crate::session::{self, Place, Session};
-use crate::store_place::StorePlace;
+use crate::session::{self, CliSession, SessionEngine};
+use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
+use crate::user_dirs;
 
-/// Lies in the folder of a store that the demonstration made, and nobody else did.
-const MARK: &str = "made-by-tine-demo.txt";
+/// Marks the folder of a store that this command created.
+const MARKER_FILE: &str = "made-by-tine-demo.txt";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -46,60 +46,62 @@ pub(crate) struct DemoArgs {
 
 pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     if let Some(client) = session::client(globals)? {
-        return over_server(globals, args, client);
+        return demo_on_server(globals, args, client);
     }
     let place = match globals.named_store() {
-        Some(named) => StorePlace::named(&named)?,
-        None => StorePlace::Folder(places::demo_store()?),
+        Some(named) => StoreLocation::parse(&named)?,
+        None => StoreLocation::Folder(user_dirs::demo_store()?),
     };
     let store = match &place {
-        StorePlace::Folder(folder) => make_folder(folder, &place, args.fresh)?,
-        StorePlace::Database(_) if args.fresh => {
+        StoreLocation::Folder(folder) => open_in_folder(folder, &place, args.fresh)?,
+        StoreLocation::Database(_) if args.fresh => {
             let why = "nothing is deleted in a database; `tine purge --whole -c tokyo-trip` erases \
                        the example";
             return Err(Failure::refused(Kind::Unsupported, why));
         }
-        StorePlace::Database(_) => place.open(OpenMode::Create)?,
+        StoreLocation::Database(_) => place.open(OpenMode::Create)?,
     };
     let clock = Arc::new(StoryClock::default());
-    let told = Arc::clone(&clock);
+    let story_clock = Arc::clone(&clock);
     let engine = Engine::with(store, clock, Arc::new(SystemEntropy), session::limits());
-    let session = Session::over(Place::Here(engine.clone()), globals)?;
+    let session = CliSession::with_engine(SessionEngine::Local(engine.clone()), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
-    if !is_there(&session, &id)? {
-        tine_server::demo::tell(&engine, &session.call, &told, &id)?;
+    if !conversation_exists(&session, &id)? {
+        tine_server::demo::tell(&engine, &session.call, &story_clock, &id)?;
     }
     let store = globals.named_store().unwrap_or_else(|| place.to_string().into());
-    show(&session, &id, &format!("TINE_STORE={}", quoted(&store)))
+    show(&session, &id, &format!("TINE_STORE={}", shell_quote(&store)))
 }
 
-/// Opens a store in a folder, made anew if that is asked for, and marked if it is new.
-fn make_folder(folder: &Path, place: &StorePlace, anew: bool) -> Result<Arc<dyn Store>> {
-    if anew {
-        remove(folder)?;
-    }
-    let fresh = !folder.join(DATABASE_FILE).exists();
-    let store = place.open(OpenMode::Create)?;
+/// Opens the store in a folder, recreates it if `fresh` is set, and adds the marker to a new one.
+fn open_in_folder(folder: &Path, place: &StoreLocation, fresh: bool) -> Result<Arc<dyn Store>> {
     if fresh {
-        mark(folder)?;
+        remove_demo_store(folder)?;
+    }
+    let is_new = !folder.join(DATABASE_FILE).exists();
+    let store = place.open(OpenMode::Create)?;
+    if is_new {
+        write_marker(folder)?;
     }
     Ok(store)
 }
 
-fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()> {
+fn demo_on_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()> {
     if args.fresh {
         let instead = "`tine purge --whole -c tokyo-trip` erases the example";
-        return Err(only_here("tine demo --fresh", client.address(), instead));
+        return Err(local_only_error("tine demo --fresh", client.address(), instead));
     }
     let place = format!("TINE_SERVER={}", client.address());
-    let session = Session::over(Place::There(client), globals)?;
+    let session = CliSession::with_engine(SessionEngine::Remote(client), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
-    if let (Place::There(client), false) = (&session.engine, is_there(&session, &id)?) {
+    if let (SessionEngine::Remote(client), false) =
+        (&session.engine, conversation_exists(&session, &id)?)
+    {
         let clock = Arc::new(StoryClock::default());
-        let told = Arc::clone(&clock);
+        let story_clock = Arc::clone(&clock);
         let (store, entropy) = (Arc::new(MemoryStore::new()), Arc::new(SystemEntropy));
         let engine = Engine::with(store, clock, entropy, session::limits());
-        tine_server::demo::tell(&engine, &session.call, &told, &id)?;
+        tine_server::demo::tell(&engine, &session.call, &story_clock, &id)?;
         let mut bundle = Vec::new();
         write_bundle(&engine, &session.call, std::slice::from_ref(&id), &mut bundle)?;
         client.import(Some(&session.call.project), &mut bundle.as_slice())?;
@@ -107,7 +109,7 @@ fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()>
     show(&session, &id, &place)
 }
 
-fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
+fn conversation_exists(session: &CliSession, id: &ConversationId) -> Result<bool> {
     match session.engine.conversation(&session.call, id) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == Kind::NotFound => Ok(false),
@@ -115,7 +117,7 @@ fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
     }
 }
 
-fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
+fn show(session: &CliSession, id: &ConversationId, place: &str) -> Result<()> {
     let topology = whole_topology(session, id, None, false)?;
     if session.answered_json(|| topology.clone())? {
         return Ok(());
@@ -144,25 +146,25 @@ const NEXT: [(&str, &str); 7] = [
     ("tine verify", "recompute every hash"),
 ];
 
-/// A path that can be pasted into a shell.
-fn quoted(path: &Path) -> String {
+/// Quotes a path for a shell.
+fn shell_quote(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
     if text.bytes().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-fn mark(folder: &Path) -> Result<()> {
+fn write_marker(folder: &Path) -> Result<()> {
     let text = "`tine demo` made this store, and `tine demo --fresh` deletes it.\n";
-    fs::write(folder.join(MARK), text).map_err(|error| unwritable(folder, &error))
+    fs::write(folder.join(MARKER_FILE), text).map_err(|error| unwritable(folder, &error))
 }
 
 fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
     Failure::refused(Kind::Internal, format!("writing {}: {error}", folder.display()))
 }
 
-/// Deletes a store that was made here: first its mark is checked, then that nothing else lies in
-/// the folder, and only its own files are deleted.
-fn remove(folder: &Path) -> Result<()> {
+/// Deletes a demo store: checks the marker, checks that the folder contains nothing else, and
+/// deletes only the store's own files.
+fn remove_demo_store(folder: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
     if names.is_empty() {
@@ -172,20 +174,20 @@ fn remove(folder: &Path) -> Result<()> {
         let path = absolute(folder);
         Failure::refused(Kind::Protected, format!("{} {why}; nothing was deleted", path.display()))
     };
-    if !names.iter().any(|name| name == MARK) {
+    if !names.iter().any(|name| name == MARKER_FILE) {
         return Err(refuse("was not made by `tine demo`"));
     }
     let own = |name: &std::ffi::OsString| {
         let prefixes = ["tine.", "writer.", "users."];
-        name == MARK
+        name == MARKER_FILE
             || name.to_str().is_some_and(|name| prefixes.iter().any(|own| name.starts_with(own)))
     };
     if !names.iter().all(own) {
         return Err(refuse("holds files besides the store"));
     }
-    // The mark goes last: a deletion that was interrupted can be repeated.
-    let files = names.iter().filter(|name| *name != MARK).map(|name| folder.join(name));
-    for file in files.chain([folder.join(MARK)]) {
+    // Delete the marker last, so that an interrupted deletion can be repeated.
+    let files = names.iter().filter(|name| *name != MARKER_FILE).map(|name| folder.join(name));
+    for file in files.chain([folder.join(MARKER_FILE)]) {
         fs::remove_file(&file).map_err(|error| unwritable(&file, &error))?;
     }
     Ok(())

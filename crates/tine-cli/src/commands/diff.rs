@@ -1,4 +1,4 @@
-//! `tine diff`: two turns, branches, commits or stretches of turns beside one another.
+//! `tine diff`: compares two turns, branches, commits or ranges of turns.
 
 use std::io::Write;
 
@@ -6,9 +6,9 @@ use clap::Args;
 use tine_core::commit::FacetTerm;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
 
-use crate::commits::{write_changes, write_words};
+use crate::commit_view::{write_changes, write_terms};
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{count, visible, wrap};
 use crate::terminal::{Paging, Paint, Screen};
 
@@ -43,8 +43,8 @@ pub(crate) struct DiffArgs {
     no_words: bool,
 }
 
-pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
-    let found = compared(session, args)?;
+pub(crate) fn diff(session: &CliSession, args: &DiffArgs) -> Result<()> {
+    let found = compare(session, args)?;
     if session.answered_json(|| found.clone())? {
         return Ok(());
     }
@@ -66,8 +66,8 @@ pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
     })
 }
 
-/// The comparison that the arguments ask for.
-fn compared(session: &Session, args: &DiffArgs) -> Result<Diff> {
+/// Runs the comparison that the arguments describe.
+fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let ask = |from: &str, to: &str| -> Result<Diff> {
         let query = DiffQuery {
             conversation: session.scope()?,
@@ -84,24 +84,24 @@ fn compared(session: &Session, args: &DiffArgs) -> Result<Diff> {
         return ask(&args.from, session.branch());
     };
     let Some(to) = to.strip_prefix('.') else {
-        return ask(or_tip(session, from), or_tip(session, to));
+        return ask(side_or_tip(session, from), side_or_tip(session, to));
     };
-    let (from, to) = (or_tip(session, from), or_tip(session, to));
+    let (from, to) = (side_or_tip(session, from), side_or_tip(session, to));
     let both = ask(from, to)?;
     if both.from.conversation != both.to.conversation {
         let why = format!("`{from}` and `{to}` never were one; compare them as {from}..{to}");
         return Err(Failure::invalid(why));
     }
-    let parted = match (both.bases.first(), both.common) {
+    let fork_point = match (both.bases.first(), both.common) {
         (Some(commit), _) => commit.short(),
         (None, Some(turn)) => turn.short(),
         (None, None) => "root".to_owned(),
     };
-    ask(&parted, to)
+    ask(&fork_point, to)
 }
 
-/// A side that is left out is the branch at hand.
-fn or_tip<'s>(session: &'s Session, side: &'s str) -> &'s str {
+/// Replaces an omitted side with the session's branch.
+fn side_or_tip<'s>(session: &'s CliSession, side: &'s str) -> &'s str {
     if side.is_empty() { session.branch() } else { side }
 }
 
@@ -134,14 +134,15 @@ fn write_counts(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
     let turns = |wanted: fn(&TurnChange) -> bool| {
         found.changes.iter().filter(|change| wanted(change)).count()
     };
-    let told = [
+    let counts = [
         ("changed", turns(|it| matches!(it, TurnChange::Changed { .. }))),
         ("gained", turns(|it| matches!(it, TurnChange::Gained { .. }))),
         ("lost", turns(|it| matches!(it, TurnChange::Lost { .. }))),
         ("said again", turns(|it| matches!(it, TurnChange::Equal { .. }))),
     ];
-    let told: Vec<String> = told.iter().map(|(what, number)| format!("{number} {what}")).collect();
-    writeln!(out, "turns     {}", told.join(", "))?;
+    let counts: Vec<String> =
+        counts.iter().map(|(what, number)| format!("{number} {what}")).collect();
+    writeln!(out, "turns     {}", counts.join(", "))?;
     let sets =
         [("entities", &found.entities), ("keywords", &found.keywords), ("topics", &found.topics)];
     for (name, set) in sets {
@@ -193,7 +194,7 @@ fn write_change(
     Ok(())
 }
 
-/// Words of one side in its colour, or within marks where there are no colours.
+/// Formats words of one side in its colour, or between markers without colours.
 fn marked(paint: Paint, word: &WordChange) -> String {
     let each_line = |text: &str, wrap: &dyn Fn(&str) -> String| {
         text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
@@ -211,7 +212,7 @@ fn marked(paint: Paint, word: &WordChange) -> String {
     }
 }
 
-/// Text that is marked already; it is not wrapped, for its marks have no width.
+/// Writes marked text without wrapping, because escape sequences have no width.
 fn write_marked(out: &mut dyn Write, text: &str) -> Result<()> {
     for line in text.split('\n') {
         writeln!(out, "{}", format!("    {line}").trim_end())?;
@@ -240,14 +241,14 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
             continue;
         }
         writeln!(out, "\n{}", paint.bold(name))?;
-        let words = |out: &mut dyn Write,
-                     seen: &[FacetTerm],
-                     sign: char,
-                     colour: &dyn Fn(&str) -> String| {
-            write_words(out, screen, seen, |word| colour(&format!("{sign} {word}")))
+        let write_side = |out: &mut dyn Write,
+                          seen: &[FacetTerm],
+                          sign: char,
+                          colour: &dyn Fn(&str) -> String| {
+            write_terms(out, screen, seen, |word| colour(&format!("{sign} {word}")))
         };
-        words(out, &set.lost, '-', &|word| paint.lost(word))?;
-        words(out, &set.gained, '+', &|word| paint.gained(word))?;
+        write_side(out, &set.lost, '-', &|word| paint.lost(word))?;
+        write_side(out, &set.gained, '+', &|word| paint.gained(word))?;
     }
     if !found.facts.is_empty() {
         writeln!(out, "\n{}", paint.bold("known"))?;

@@ -1,14 +1,14 @@
-//! `tine drift`: how far a conversation has moved, commit by commit.
+//! `tine drift`: shows how far a conversation's topic has moved, commit by commit.
 
 use clap::Args;
 use tine_api::{Drift, Listing};
 
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::cut;
 use crate::terminal::{Paging, short_time};
 
-/// Columns of a bar.
+/// Width of a bar.
 const BAR: usize = 10;
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct DriftArgs {
     branch: Option<String>,
 }
 
-pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
+pub(crate) fn drift(session: &CliSession, args: &DriftArgs) -> Result<()> {
     let branch = args.branch.as_deref().unwrap_or(session.branch());
     let conversation = session.conversation()?;
     let series = session.engine.versioning().drift(&session.call, &conversation, branch)?;
@@ -50,7 +50,7 @@ pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
     })
 }
 
-/// A distance as a bar and a number.
+/// Formats a distance as a bar and a number.
 fn measured(distance: Option<f64>) -> String {
     let Some(distance) = distance else {
         return format!("{}     –", "·".repeat(BAR));

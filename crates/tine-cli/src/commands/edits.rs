@@ -1,4 +1,4 @@
-//! `tine edit`, `split` and `delete`: changing what is shown, never what was said.
+//! `tine edit`, `split` and `delete`: changes what is shown; recorded turns stay.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::arguments::reference;
 use crate::commands::append::write_redacted;
 use crate::commands::branches::ends_on;
 use crate::failure::Result;
-use crate::input::{self, Source};
-use crate::session::Session;
+use crate::input::{self, InputSource};
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 use crate::transcript::one_line;
@@ -49,9 +49,9 @@ pub(crate) struct EditArgs {
     key: Option<String>,
 }
 
-pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
+pub(crate) fn edit(session: &CliSession, args: EditArgs) -> Result<()> {
     let named = session.turn(&args.turn)?;
-    // What may be said depends on who says it.
+    // The role determines which content is valid.
     let original = session.engine.turn(&session.call, named)?;
     let mut body = body(session, &args, original.role)?;
     let redacted = if args.redact { redact::body(&mut body) } else { Redacted::new() };
@@ -80,12 +80,12 @@ pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
     })
 }
 
-fn body(session: &Session, args: &EditArgs, role: Role) -> Result<Body> {
+fn body(session: &CliSession, args: &EditArgs, role: Role) -> Result<Body> {
     let limits = session.limits();
     match &args.content {
-        None => input::body(input::words_or_stdin(&args.text, limits)?, role, limits),
+        None => input::body(input::text_or_stdin(&args.text, limits)?, role, limits),
         Some(file) => {
-            let content = input::json_file(&Source::named(file), limits)?;
+            let content = input::read_json(&InputSource::from_path(file), limits)?;
             input::content(content, role, limits)
         }
     }
@@ -106,7 +106,7 @@ pub(crate) struct SplitArgs {
     offset: usize,
 }
 
-pub(crate) fn split(session: &Session, args: &SplitArgs) -> Result<()> {
+pub(crate) fn split(session: &CliSession, args: &SplitArgs) -> Result<()> {
     let request = SplitTurn { turn: session.turn(&args.turn)?, offset: args.offset };
     let done = session.engine.split(&session.call, request)?;
     if session.answered_json(|| done.clone())? {
@@ -132,7 +132,7 @@ pub(crate) struct DeleteArgs {
     turn: Reference,
     /// cascade: everything below goes too; reparent: what follows attaches to the turn before
     #[arg(long, default_value = "cascade", hide_possible_values = true)]
-    mode: ModeName,
+    mode: DeleteModeChoice,
     /// Also if something from elsewhere points at it
     #[arg(long)]
     force: bool,
@@ -142,17 +142,17 @@ pub(crate) struct DeleteArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ModeName {
+enum DeleteModeChoice {
     Cascade,
     Reparent,
 }
 
-pub(crate) fn delete(session: &Session, args: &DeleteArgs) -> Result<()> {
+pub(crate) fn delete(session: &CliSession, args: &DeleteArgs) -> Result<()> {
     let request = Delete {
         turn: session.turn(&args.turn)?,
         mode: match args.mode {
-            ModeName::Cascade => DeleteMode::Cascade,
-            ModeName::Reparent => DeleteMode::Reparent,
+            DeleteModeChoice::Cascade => DeleteMode::Cascade,
+            DeleteModeChoice::Reparent => DeleteMode::Reparent,
         },
         force: args.force,
         dry_run: args.dry_run,
@@ -164,7 +164,7 @@ pub(crate) fn delete(session: &Session, args: &DeleteArgs) -> Result<()> {
     report(session, &done)
 }
 
-fn report(session: &Session, done: &Deleted) -> Result<()> {
+fn report(session: &CliSession, done: &Deleted) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         let verb = if done.dry_run { "would delete" } else { "deleted" };
         writeln!(out, "{verb} {}", count(done.turns as u64, "turn"))?;

@@ -1,4 +1,4 @@
-//! `tine entity`: what is known of things, put right where it is wrong.
+//! `tine entity`: lists, shows, corrects and merges entities, and manages schemas.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use tine_engine::{
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
-use crate::input::{self, Source};
-use crate::learned::{entity_line, field_rows, room, row, rows, value};
-use crate::session::Session;
+use crate::input::{self, InputSource};
+use crate::knowledge_view::{entity_line, field_rows, room, row, value, write_rows};
+use crate::record_args;
+use crate::session::CliSession;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, precise_time, short_time};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -38,27 +38,27 @@ Examples:
   tine entity register contract.json")]
 pub(crate) struct EntityArgs {
     #[command(subcommand)]
-    what: What,
+    subcommand: EntityCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum EntityCommand {
     /// List entities, type by type, in the order in which they were first seen
-    List(ListArgs),
+    List(EntityListArgs),
     /// Show what holds of an entity
-    Show(ShowArgs),
+    Show(EntityShowArgs),
     /// Show where each value comes from: observation, run, source, the very bytes
-    Provenance(ProvenanceArgs),
+    Provenance(EntityProvenanceArgs),
     /// Say what is right; nothing but a later correction outranks it
-    Correct(CorrectArgs),
+    Correct(EntityCorrectArgs),
     /// Make two entities one; `tine undo --project-log` parts them again
-    Merge(MergeArgs),
+    Merge(EntityMergeArgs),
     /// Make one entity two: some of its observations speak of another
-    Separate(SeparateArgs),
+    Separate(EntitySeparateArgs),
     /// Hide an entity from listings
-    Delete(OneArgs),
+    Delete(EntityIdArgs),
     /// Show it again
-    Restore(OneArgs),
+    Restore(EntityIdArgs),
     /// List the newest schema of every type
     Schemas,
     /// Show the schema of a type
@@ -68,7 +68,7 @@ enum What {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
+struct EntityListArgs {
     /// Only those of a type
     #[arg(long = "type", value_name = "TYPE")]
     entity_type: Option<String>,
@@ -84,7 +84,7 @@ struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-struct ShowArgs {
+struct EntityShowArgs {
     /// The entity
     entity: String,
     /// By what was observed up to this day or time
@@ -96,7 +96,7 @@ struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
-struct ProvenanceArgs {
+struct EntityProvenanceArgs {
     /// The entity
     entity: String,
     /// Only of this field
@@ -109,7 +109,7 @@ Examples:
   tine entity correct ent_0123456789abcdef0123456789abcdef email=ada@example.org
   tine entity correct ent_0123456789abcdef0123456789abcdef --json-value amount=12.5 paid=true
   tine entity correct ent_0123456789abcdef0123456789abcdef --json-value email=null    clears it")]
-struct CorrectArgs {
+struct EntityCorrectArgs {
     /// The entity
     entity: String,
     /// What is right
@@ -127,7 +127,7 @@ struct CorrectArgs {
 }
 
 #[derive(Debug, Args)]
-struct MergeArgs {
+struct EntityMergeArgs {
     /// The one that goes
     from: String,
     /// The one that stays
@@ -135,7 +135,7 @@ struct MergeArgs {
 }
 
 #[derive(Debug, Args)]
-struct SeparateArgs {
+struct EntitySeparateArgs {
     /// The entity
     entity: String,
     /// The observations that speak of the other one: ids, or what `tine observations` shows
@@ -147,7 +147,7 @@ struct SeparateArgs {
 }
 
 #[derive(Debug, Args)]
-struct OneArgs {
+struct EntityIdArgs {
     /// The entity
     entity: String,
 }
@@ -177,25 +177,25 @@ struct RegisterArgs {
     file: PathBuf,
 }
 
-pub(crate) fn entity(session: &Session, args: EntityArgs) -> Result<()> {
-    match args.what {
-        What::List(args) => list(session, args),
-        What::Show(args) => show(session, &args),
-        What::Provenance(args) => provenance(session, &args),
-        What::Correct(args) => correct(session, &args),
-        What::Merge(args) => merge(session, &args),
-        What::Separate(args) => separate(session, &args),
-        What::Delete(args) => set_deleted(session, &args, true),
-        What::Restore(args) => set_deleted(session, &args, false),
-        What::Schemas => schemas(session),
-        What::Schema(args) => schema(session, &args),
-        What::Register(args) => register(session, &args),
+pub(crate) fn entity(session: &CliSession, args: EntityArgs) -> Result<()> {
+    match args.subcommand {
+        EntityCommand::List(args) => list(session, args),
+        EntityCommand::Show(args) => show(session, &args),
+        EntityCommand::Provenance(args) => provenance(session, &args),
+        EntityCommand::Correct(args) => correct(session, &args),
+        EntityCommand::Merge(args) => merge(session, &args),
+        EntityCommand::Separate(args) => separate(session, &args),
+        EntityCommand::Delete(args) => set_deleted(session, &args, true),
+        EntityCommand::Restore(args) => set_deleted(session, &args, false),
+        EntityCommand::Schemas => schemas(session),
+        EntityCommand::Schema(args) => schema(session, &args),
+        EntityCommand::Register(args) => register(session, &args),
     }
 }
 
-fn list(session: &Session, args: ListArgs) -> Result<()> {
+fn list(session: &CliSession, args: EntityListArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let ListArgs { entity_type, text, deleted, number } = args;
+    let EntityListArgs { entity_type, text, deleted, number } = args;
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
     let found = session.pages(number, ask)?;
@@ -210,16 +210,16 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
     })
 }
 
-fn show(session: &Session, args: &ShowArgs) -> Result<()> {
+fn show(session: &CliSession, args: &EntityShowArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = things::entity(session, &args.entity)?;
+    let id = record_args::resolve_entity(session, &args.entity)?;
     let as_of = AsOf { observed: args.at, stored: args.at_stored };
     let found = knowledge.entity(&session.call, id, as_of)?;
     report(session, &found)
 }
 
-/// An entity with its fields.
-fn report(session: &Session, it: &EntityView) -> Result<()> {
+/// Writes an entity with its fields.
+fn report(session: &CliSession, it: &EntityView) -> Result<()> {
     if session.answered_json(|| it.clone())? {
         return Ok(());
     }
@@ -240,19 +240,19 @@ fn report(session: &Session, it: &EntityView) -> Result<()> {
             facts.push(format!("merged from {from}"));
         }
         writeln!(out, "{}", session.screen.paint.dim(&facts.join(" · ")))?;
-        let mut told = field_rows(&session.screen, &it.snapshot.fields);
-        for (name, value) in &mut told {
+        let mut rows = field_rows(&session.screen, &it.snapshot.fields);
+        for (name, value) in &mut rows {
             if it.undeclared.contains(name) {
                 value.push_str("  (not in the schema)");
             }
         }
-        rows(out, &session.screen, 2, &told)
+        write_rows(out, &session.screen, 2, &rows)
     })
 }
 
-fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
+fn provenance(session: &CliSession, args: &EntityProvenanceArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = things::entity(session, &args.entity)?;
+    let id = record_args::resolve_entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
     let items = || found.to_vec();
     if session.answered_json(|| Listing::<FieldProvenance>::all(items()))? {
@@ -268,8 +268,8 @@ fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
     })
 }
 
-/// A value and the way back from it, one step on each line.
-fn write_provenance(out: &mut dyn Write, session: &Session, it: &FieldProvenance) -> Result<()> {
+/// Writes a value and its provenance, one line per step.
+fn write_provenance(out: &mut dyn Write, session: &CliSession, it: &FieldProvenance) -> Result<()> {
     let screen = &session.screen;
     let value = value(&it.value, room(screen, it.field.len() + 3));
     writeln!(out, "\n{} = {value}", screen.paint.bold(&visible(&it.field)))?;
@@ -279,14 +279,14 @@ fn write_provenance(out: &mut dyn Write, session: &Session, it: &FieldProvenance
     Ok(())
 }
 
-fn write_evidence(out: &mut dyn Write, session: &Session, it: &Evidence) -> Result<()> {
+fn write_evidence(out: &mut dyn Write, session: &CliSession, it: &Evidence) -> Result<()> {
     let (screen, one) = (&session.screen, &it.observation.observation);
     let how = if one.correction { ", a correction" } else { "" };
     let at = precise_time(one.observed_at);
     writeln!(out, "  ← observation {}  {}{how}, observed {at}", one.id, one.origin.as_str())?;
     if let Some(run) = &it.interpretation {
-        let told = |name: &str| run.detail.get(name).and_then(Json::as_str).unwrap_or_default();
-        let version = [told("kind"), told("version"), told("model")]
+        let detail = |name: &str| run.detail.get(name).and_then(Json::as_str).unwrap_or_default();
+        let version = [detail("kind"), detail("version"), detail("model")]
             .into_iter()
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
@@ -316,7 +316,7 @@ fn write_evidence(out: &mut dyn Write, session: &Session, it: &Evidence) -> Resu
     Ok(())
 }
 
-fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
+fn correct(session: &CliSession, args: &EntityCorrectArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut fields = Object::new();
     for given in &args.fields {
@@ -332,7 +332,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
             return Err(Failure::invalid(format!("`{name}` is given twice")));
         }
     }
-    let entity = things::entity(session, &args.entity)?;
+    let entity = record_args::resolve_entity(session, &args.entity)?;
     let call = session.call_with(args.key.as_deref());
     let request = Correct { entity, fields, observed_at: args.at };
     let made = knowledge.correct(&call, request)?;
@@ -340,36 +340,40 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
-        let told = [row("entity", entity), row("observation", made.observation.id)];
-        rows(out, &session.screen, 0, &told)?;
-        rows(out, &session.screen, 2, &field_rows(&session.screen, &made.observation.fields))
+        let rows = [row("entity", entity), row("observation", made.observation.id)];
+        write_rows(out, &session.screen, 0, &rows)?;
+        write_rows(out, &session.screen, 2, &field_rows(&session.screen, &made.observation.fields))
     })
 }
 
-fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
+fn merge(session: &CliSession, args: &EntityMergeArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let from = things::entity(session, &args.from)?;
-    let into = things::entity(session, &args.into)?;
+    let from = record_args::resolve_entity(session, &args.from)?;
+    let into = record_args::resolve_entity(session, &args.into)?;
     let done = knowledge.merge_entities(&session.call, Merge { from, into })?;
     report(session, &done)
 }
 
-fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
+fn separate(session: &CliSession, args: &EntitySeparateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let entity = things::entity(session, &args.entity)?;
-    let ids = args.observations.iter().map(|id| things::observation(entity, id));
+    let entity = record_args::resolve_entity(session, &args.entity)?;
+    let ids = args.observations.iter().map(|id| record_args::parse_observation(entity, id));
     let request = Separate {
         entity,
         observations: ids.collect::<Result<_>>()?,
-        into: args.into.as_deref().map(|into| things::entity(session, into)).transpose()?,
+        into: args
+            .into
+            .as_deref()
+            .map(|into| record_args::resolve_entity(session, into))
+            .transpose()?,
     };
     let done = knowledge.separate_entity(&session.call, request)?;
     report(session, &done)
 }
 
-fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
+fn set_deleted(session: &CliSession, args: &EntityIdArgs, deleted: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let id = things::entity(session, &args.entity)?;
+    let id = record_args::resolve_entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
     if session.answered_json(|| done.clone())? {
         return Ok(());
@@ -377,7 +381,7 @@ fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
     session.screen.line(&entity_line(&session.screen, &done))
 }
 
-fn schemas(session: &Session) -> Result<()> {
+fn schemas(session: &CliSession) -> Result<()> {
     let found = session.engine.knowledge().schemas(&session.call)?;
     let items = || found.to_vec();
     if session.answered_json(|| Listing::<tine_core::facts::Schema>::all(items()))? {
@@ -393,21 +397,21 @@ fn schemas(session: &Session) -> Result<()> {
     })
 }
 
-fn schema(session: &Session, args: &SchemaArgs) -> Result<()> {
+fn schema(session: &CliSession, args: &SchemaArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let found = knowledge.schema(&session.call, &args.entity_type, args.version)?;
     report_schema(session, &found)
 }
 
-fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
+fn register(session: &CliSession, args: &RegisterArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let json = input::json_file(&Source::named(&args.file), session.limits())?;
+    let json = input::read_json(&InputSource::from_path(&args.file), session.limits())?;
     let schema = Schema::from_json(&json).map_err(Error::from)?;
     let made = knowledge.register_schema(&session.call, NewSchema { schema })?;
     report_schema(session, &made)
 }
 
-fn report_schema(session: &Session, it: &Schema) -> Result<()> {
+fn report_schema(session: &CliSession, it: &Schema) -> Result<()> {
     if session.answered_json(|| it.clone())? {
         return Ok(());
     }
@@ -417,7 +421,7 @@ fn report_schema(session: &Session, it: &Schema) -> Result<()> {
         if let Some(what) = &it.description {
             writeln!(out, "{}", visible(what))?;
         }
-        let told: Vec<_> = it
+        let rows: Vec<_> = it
             .fields
             .iter()
             .map(|(name, field)| {
@@ -427,6 +431,6 @@ fn report_schema(session: &Session, it: &Schema) -> Result<()> {
                 row(name, format!("{kind}, {strategy}{mark}"))
             })
             .collect();
-        rows(out, &session.screen, 2, &told)
+        write_rows(out, &session.screen, 2, &rows)
     })
 }

@@ -1,4 +1,4 @@
-//! `tine export`: whole conversations as files.
+//! `tine export`: writes whole conversations to files.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,11 +12,11 @@ use tine_formats::bundle::write_bundles;
 use tine_formats::export::{self, ExportFormat};
 use tine_formats::page;
 
-use crate::arguments::{only_here, reference};
+use crate::arguments::{local_only_error, reference};
 
 use crate::commands::conversations;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session};
+use crate::session::{CliSession, SessionEngine};
 use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct ExportArgs {
     everything: bool,
     /// The form to write
     #[arg(long, value_enum, default_value_t)]
-    format: ExportForm,
+    format: ExportFormatArg,
     /// Only the path to this turn or branch
     #[arg(long, value_name = "REF", value_parser = reference)]
     to: Option<Reference>,
@@ -57,7 +57,7 @@ pub(crate) struct ExportArgs {
 
 /// The forms of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum ExportForm {
+enum ExportFormatArg {
     /// Tine's own: everything, verifiable
     #[default]
     Bundle,
@@ -73,43 +73,43 @@ enum ExportForm {
     Chatgpt,
 }
 
-impl ExportForm {
-    /// The form of another program.
-    fn other(self) -> Option<ExportFormat> {
+impl ExportFormatArg {
+    /// Returns the export form, unless it is a bundle or a page.
+    fn foreign_form(self) -> Option<ExportFormat> {
         match self {
-            ExportForm::Bundle | ExportForm::Html => None,
-            ExportForm::Markdown => Some(ExportFormat::Markdown),
-            ExportForm::Openai => Some(ExportFormat::OpenAi),
-            ExportForm::Anthropic => Some(ExportFormat::Anthropic),
-            ExportForm::Chatgpt => Some(ExportFormat::ChatGpt),
+            ExportFormatArg::Bundle | ExportFormatArg::Html => None,
+            ExportFormatArg::Markdown => Some(ExportFormat::Markdown),
+            ExportFormatArg::Openai => Some(ExportFormat::OpenAi),
+            ExportFormatArg::Anthropic => Some(ExportFormat::Anthropic),
+            ExportFormatArg::Chatgpt => Some(ExportFormat::ChatGpt),
         }
     }
 }
 
-/// Conversations, and the project that they are in.
-type Chosen = Vec<(Call, Vec<ConversationId>)>;
+/// Conversations by project.
+type SelectedConversations = Vec<(Call, Vec<ConversationId>)>;
 
-pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
-    if args.to.is_some() && args.format.other().is_none() {
+pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
+    if args.to.is_some() && args.format.foreign_form().is_none() {
         return Err(Failure::invalid(
             "bundles and pages hold whole conversations; give --format for the path to a turn",
         ));
     }
-    let chosen = chosen(session, args)?;
+    let selected = select_conversations(session, args)?;
     match args.output.as_deref() {
-        None => to_stdout(session, args, &chosen),
-        Some(path) if path == Path::new("-") => to_stdout(session, args, &chosen),
+        None => to_stdout(session, args, &selected),
+        Some(path) if path == Path::new("-") => to_stdout(session, args, &selected),
         Some(path) => {
-            to_file(session, args, &chosen, path)?;
+            to_file(session, args, &selected, path)?;
             #[derive(Serialize)]
-            struct Document {
+            struct ExportDocument {
                 file: PathBuf,
                 conversations: usize,
             }
-            // The log of a project is none.
-            let ids = chosen.iter().flat_map(|(_, ids)| ids);
+            // The project's own log does not count as a conversation.
+            let ids = selected.iter().flat_map(|(_, ids)| ids);
             let conversations = ids.filter(|id| !id.as_str().starts_with('~')).count();
-            if session.answered_json(|| Document { file: path.to_owned(), conversations })? {
+            if session.answered_json(|| ExportDocument { file: path.to_owned(), conversations })? {
                 return Ok(());
             }
             let written = count(conversations as u64, "conversation");
@@ -118,15 +118,15 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
     }
 }
 
-fn chosen(session: &Session, args: &ExportArgs) -> Result<Chosen> {
+fn select_conversations(session: &CliSession, args: &ExportArgs) -> Result<SelectedConversations> {
     if args.everything {
-        let mut chosen = Vec::new();
+        let mut selected = Vec::new();
         for project in session.engine.projects()? {
             let call = session.call.clone().in_project(project.id);
             let ids = everything(session, &call, args)?;
-            chosen.push((call, ids));
+            selected.push((call, ids));
         }
-        return Ok(chosen);
+        return Ok(selected);
     }
     let call = session.call.clone();
     if args.all {
@@ -137,7 +137,7 @@ fn chosen(session: &Session, args: &ExportArgs) -> Result<Chosen> {
         let id = session.conversation()?;
         return Ok(vec![(call, vec![session.engine.conversation(&session.call, &id)?.id])]);
     }
-    // Looked up before the first line is written: half a bundle is of no use to anybody.
+    // Look up all conversations before writing, to avoid a partial bundle.
     let found = |id: &String| {
         let id = session.conversation_id(id)?;
         Ok(session.engine.conversation(&session.call, &id)?.id)
@@ -146,10 +146,12 @@ fn chosen(session: &Session, args: &ExportArgs) -> Result<Chosen> {
     Ok(vec![(call, ids)])
 }
 
-/// Every conversation of a project, and for a bundle also the project's own log.
-fn everything(session: &Session, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
+/// Returns every conversation of a project, and for a bundle also the project's own log.
+fn everything(session: &CliSession, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
     match &session.engine {
-        Place::Here(engine) if args.format.other().is_none() => Ok(engine.exported(call)?),
+        SessionEngine::Local(engine) if args.format.foreign_form().is_none() => {
+            Ok(engine.exported(call)?)
+        }
         _ => {
             let all = conversations::all_of(session, call, true)?;
             Ok(all.into_iter().map(|conversation| conversation.id).collect())
@@ -157,37 +159,44 @@ fn everything(session: &Session, call: &Call, args: &ExportArgs) -> Result<Vec<C
     }
 }
 
-/// Writes the export, made here or by the server.
-fn write(session: &Session, args: &ExportArgs, chosen: &Chosen, out: &mut dyn Write) -> Result<()> {
+/// Writes the export, created locally or by the server.
+fn write(
+    session: &CliSession,
+    args: &ExportArgs,
+    selected: &SelectedConversations,
+    out: &mut dyn Write,
+) -> Result<()> {
     let (engine, to) = (&*session.engine, args.to.as_ref());
-    match args.format.other() {
+    match args.format.foreign_form() {
         Some(form) => {
-            for (call, ids) in chosen {
+            for (call, ids) in selected {
                 export::write(engine, call, ids, to, form, out)?;
             }
             Ok(())
         }
-        None if args.format == ExportForm::Html => {
-            page::wrap(out, |out| bundle(session, args, chosen, out))
+        None if args.format == ExportFormatArg::Html => {
+            page::wrap(out, |out| bundle(session, args, selected, out))
         }
-        None => bundle(session, args, chosen, out),
+        None => bundle(session, args, selected, out),
     }
 }
 
 fn bundle(
-    session: &Session,
+    session: &CliSession,
     args: &ExportArgs,
-    chosen: &Chosen,
+    selected: &SelectedConversations,
     out: &mut dyn Write,
 ) -> Result<()> {
-    match (&session.engine, chosen.as_slice()) {
-        (Place::Here(engine), chosen) => Ok(write_bundles(engine, chosen, out).map(|_| ())?),
-        (Place::There(client), [(call, ids)]) => {
-            // All of a project need not be named one by one.
+    match (&session.engine, selected.as_slice()) {
+        (SessionEngine::Local(engine), selected) => {
+            Ok(write_bundles(engine, selected, out).map(|_| ())?)
+        }
+        (SessionEngine::Remote(client), [(call, ids)]) => {
+            // Without ids, the server exports the whole project.
             let named = if args.all { &[][..] } else { ids };
             Ok(client.export(call, named)?.write(out)??)
         }
-        (Place::There(client), _) => Err(only_here(
+        (SessionEngine::Remote(client), _) => Err(local_only_error(
             "export --everything",
             client.address(),
             "export project by project, with --project and --all",
@@ -195,9 +204,13 @@ fn bundle(
     }
 }
 
-fn to_stdout(session: &Session, args: &ExportArgs, chosen: &Chosen) -> Result<()> {
-    let mut out = Watched { inner: BufWriter::new(io::stdout().lock()), closed: false };
-    let written = write(session, args, chosen, &mut out);
+fn to_stdout(
+    session: &CliSession,
+    args: &ExportArgs,
+    selected: &SelectedConversations,
+) -> Result<()> {
+    let mut out = PipeWatcher { inner: BufWriter::new(io::stdout().lock()), closed: false };
+    let written = write(session, args, selected, &mut out);
     let flushed = out.flush();
     if out.closed {
         return Err(Failure::ClosedPipe);
@@ -206,14 +219,14 @@ fn to_stdout(session: &Session, args: &ExportArgs, chosen: &Chosen) -> Result<()
     Ok(flushed?)
 }
 
-/// Remembers that the reader has gone, however the error is wrapped on its way back.
-struct Watched<W> {
+/// Records that the reader closed the pipe, however the error is wrapped later.
+struct PipeWatcher<W> {
     inner: W,
     closed: bool,
 }
 
-impl<W: Write> Watched<W> {
-    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+impl<W: Write> PipeWatcher<W> {
+    fn record_closed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             self.closed |= error.kind() == io::ErrorKind::BrokenPipe;
         }
@@ -221,22 +234,27 @@ impl<W: Write> Watched<W> {
     }
 }
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for PipeWatcher<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let result = self.inner.write(bytes);
-        self.note(result)
+        self.record_closed(result)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let result = self.inner.flush();
-        self.note(result)
+        self.record_closed(result)
     }
 }
 
-/// Writes beside the file and renames at the end: a failed export leaves an older one as it was,
-/// and a new one may be read by whoever might read that. A link stays one, and what is no file
-/// (a pipe, a device) is written to.
-fn to_file(session: &Session, args: &ExportArgs, chosen: &Chosen, path: &Path) -> Result<()> {
+/// Writes to a temporary file and renames it: a failed export leaves an existing file unchanged.
+/// The permissions of an existing file are kept, symbolic links stay links, and pipes and devices
+/// are written to directly.
+fn to_file(
+    session: &CliSession,
+    args: &ExportArgs,
+    selected: &SelectedConversations,
+    path: &Path,
+) -> Result<()> {
     let unwritable = |error: io::Error| {
         Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
     };
@@ -244,7 +262,7 @@ fn to_file(session: &Session, args: &ExportArgs, chosen: &Chosen, path: &Path) -
     if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {
         let file = File::options().write(true).open(path).map_err(unwritable)?;
         let mut out = BufWriter::new(file);
-        write(session, args, chosen, &mut out)?;
+        write(session, args, selected, &mut out)?;
         return out.flush().map_err(unwritable);
     }
     let target = match fs::read_link(path) {
@@ -261,14 +279,14 @@ fn to_file(session: &Session, args: &ExportArgs, chosen: &Chosen, path: &Path) -
             file.set_permissions(there.permissions()).map_err(unwritable)?;
         }
         let mut out = BufWriter::new(&file);
-        write(session, args, chosen, &mut out)?;
+        write(session, args, selected, &mut out)?;
         out.flush().map_err(unwritable)?;
         file.sync_all().map_err(unwritable)?;
         fs::rename(&partial, &target).map_err(unwritable)
     };
     let finished = finish();
     if finished.is_err() {
-        // The export's own failure is what matters.
+        // Ignore errors here: the export's own error is returned.
         let _ = fs::remove_file(&partial);
     }
     finished

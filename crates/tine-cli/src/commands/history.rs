@@ -5,11 +5,11 @@ use tine_core::ConversationId;
 use tine_engine::{OperationView, Undone};
 
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, short_time};
 
-/// The name of the log of what belongs to no conversation.
+/// Id of the project's own log, for changes that belong to no conversation.
 const PROJECT_LOG: &str = "~project";
 
 #[derive(Debug, Args)]
@@ -44,27 +44,27 @@ pub(crate) struct RedoArgs {
     project_log: bool,
 }
 
-pub(crate) fn undo(session: &Session, args: &UndoArgs) -> Result<()> {
+pub(crate) fn undo(session: &CliSession, args: &UndoArgs) -> Result<()> {
     let conversation = log(session, args.project_log)?;
     let done = session.engine.undo(&session.call, &conversation, args.operation)?;
     report(session, &done, "undone")
 }
 
-pub(crate) fn redo(session: &Session, args: &RedoArgs) -> Result<()> {
+pub(crate) fn redo(session: &CliSession, args: &RedoArgs) -> Result<()> {
     let conversation = log(session, args.project_log)?;
     let done = session.engine.redo(&session.call, &conversation, args.operation)?;
     report(session, &done, "redone")
 }
 
-/// The log that is meant: that of a conversation, or the project's own.
-fn log(session: &Session, of_project: bool) -> Result<ConversationId> {
+/// Returns the log of the conversation, or the project's own.
+fn log(session: &CliSession, of_project: bool) -> Result<ConversationId> {
     match of_project {
         true => Ok(ConversationId::from_stored(PROJECT_LOG)),
         false => session.conversation(),
     }
 }
 
-fn report(session: &Session, done: &Undone, verb: &str) -> Result<()> {
+fn report(session: &CliSession, done: &Undone, verb: &str) -> Result<()> {
     if session.answered_json(|| done.clone())? {
         return Ok(());
     }
@@ -86,7 +86,7 @@ pub(crate) struct OpsArgs {
     project_log: bool,
 }
 
-pub(crate) fn ops(session: &Session, args: &OpsArgs) -> Result<()> {
+pub(crate) fn ops(session: &CliSession, args: &OpsArgs) -> Result<()> {
     let conversation = log(session, args.project_log)?;
     let ask = |page| session.engine.operations(&session.call, &conversation, page);
     let operations = session.pages(args.number, ask)?;
@@ -105,15 +105,15 @@ pub(crate) fn ops(session: &Session, args: &OpsArgs) -> Result<()> {
                 operation.seq,
                 paint.dim(&short_time(operation.at)),
                 cut(&operation.actor, 10),
-                cut(&told(operation), room),
+                cut(&describe(operation), room),
             )?;
         }
         Ok(())
     })
 }
 
-/// What was done, and to what where there is more to say.
-fn told(operation: &OperationView) -> String {
+/// Formats an operation's kind and summary.
+fn describe(operation: &OperationView) -> String {
     match operation.summary.as_str() {
         "" => operation.kind.clone(),
         summary => format!("{}: {summary}", operation.kind),

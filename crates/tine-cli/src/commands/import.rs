@@ -1,4 +1,4 @@
-//! `tine import`: what other programs kept, and bundles.
+//! `tine import`: imports conversations of other programs and bundles.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -19,15 +19,15 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session};
+use crate::session::{CliSession, SessionEngine};
 use crate::terminal::Paging;
 use crate::terminal::text::count;
 
-/// How often followed folders are looked at.
-const LOOK: Duration = Duration::from_secs(2);
-/// A file that was changed since is being written.
+/// Interval at which watched folders are scanned.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// A file that changed within this time may still be growing.
 const QUIET_MS: u64 = 60_000;
-/// Notes that are shown; --json has all.
+/// Maximum number of notes in text output; `--json` has all.
 const NOTES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
@@ -84,7 +84,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     }
     let paths = match args.paths.is_empty() {
         false => args.paths.clone(),
-        true if args.watch => places(),
+        true if args.watch => agent_folders(),
         true => {
             return Err(Failure::invalid(
                 "nothing to import; name files or folders, or see what there is with --discover",
@@ -92,16 +92,16 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         }
     };
     let mut seen = FormatCache::default();
-    // Looked at before a store is made for it: a mistyped name leaves nothing behind.
-    let plan = detect::plan_with_cache(&paths, args.format, &mut seen).map_err(refused)?;
-    let session = Session::open(globals, OpenMode::Create)?;
+    // Scan the paths before creating a store: a mistyped name creates nothing.
+    let plan = detect::plan_with_cache(&paths, args.format, &mut seen).map_err(import_error)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let engine = match &session.engine {
-        Place::Here(engine) => engine,
-        Place::There(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
+        SessionEngine::Local(engine) => engine,
+        SessionEngine::Remote(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
             to_server(globals, &session, &plan)?;
-            return nothing_missing(&plan);
+            return fail_if_missing(&plan);
         }
-        Place::There(_) => session.engine.here(
+        SessionEngine::Remote(_) => session.engine.require_local(
             "import",
             "import into a store on this machine, then `tine sync` sends it to the server",
         )?,
@@ -110,7 +110,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         && is_bundle(job)
     {
         one_bundle(globals, &session, engine, job)?;
-        return nothing_missing(&plan);
+        return fail_if_missing(&plan);
     }
     let settings = ImportSettings {
         redact: !args.no_redact,
@@ -118,7 +118,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         project: globals.project().is_some().then(|| session.call.project.clone()),
         ..ImportSettings::default()
     };
-    let mut importer = Importer::begin(engine, &session.call, settings).map_err(refused)?;
+    let mut importer = Importer::begin(engine, &session.call, settings).map_err(import_error)?;
     run(&mut importer, &plan, globals)?;
     importer.notes.extend(plan.notes.iter().cloned());
     report(&session, &importer, plan.unknown)?;
@@ -134,11 +134,11 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
             first.what
         )));
     }
-    nothing_missing(&plan)
+    fail_if_missing(&plan)
 }
 
-/// Fails if one of several places was not there.
-fn nothing_missing(plan: &ImportPlan) -> Result<()> {
+/// Returns an error if one of the paths does not exist.
+fn fail_if_missing(plan: &ImportPlan) -> Result<()> {
     let Some(missing) = plan.missing.first() else { return Ok(()) };
     let why = format!("{} is not there; the others were brought in", missing.display());
     Err(Failure::refused(Kind::NotFound, why))
@@ -148,7 +148,7 @@ fn is_bundle(job: &ImportJob) -> bool {
     job.format == ImportFormat::Bundle
 }
 
-fn refused(error: Error) -> Failure {
+fn import_error(error: Error) -> Failure {
     match error {
         Error::Refused(error) => error.into(),
         Error::Read { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -159,8 +159,8 @@ fn refused(error: Error) -> Failure {
     }
 }
 
-/// Where agents on this machine keep what was said.
-fn places() -> Vec<PathBuf> {
+/// Returns the folders in which agents on this machine store conversations.
+fn agent_folders() -> Vec<PathBuf> {
     detect::places(&|name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()))
 }
 
@@ -181,10 +181,10 @@ fn run(importer: &mut Importer<'_>, plan: &ImportPlan, globals: &Globals) -> Res
         plan.jobs.iter().try_for_each(|job| importer.run(job)).and_then(|()| importer.finish());
     bar.finish_and_clear();
     if let Some(ticker) = ticker {
-        // Its only work was to draw.
+        // The thread only draws; a panic there is not an error.
         let _ = ticker.join();
     }
-    done.map_err(refused)
+    done.map_err(import_error)
 }
 
 fn bar(bytes: u64, shown: bool) -> ProgressBar {
@@ -197,9 +197,9 @@ fn bar(bytes: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-/// Reads what has grown, again and again, until Ctrl-C.
+/// Imports new and changed files until Ctrl-C.
 fn follow(
-    session: &Session,
+    session: &CliSession,
     importer: &mut Importer<'_>,
     paths: &[PathBuf],
     args: &ImportArgs,
@@ -211,10 +211,10 @@ fn follow(
     }
     let mut versions: BTreeMap<PathBuf, (u64, u64, bool)> = BTreeMap::new();
     loop {
-        thread::sleep(LOOK);
-        let plan = detect::plan_with_cache(paths, args.format, seen).map_err(refused)?;
+        thread::sleep(POLL_INTERVAL);
+        let plan = detect::plan_with_cache(paths, args.format, seen).map_err(import_error)?;
         let before = importer.summary.clone();
-        let known = importer.notes.len();
+        let settled_notes = importer.notes.len();
         for job in &plan.jobs {
             let growing = now_ms().saturating_sub(job.modified_ms) < QUIET_MS;
             let version = (job.bytes, job.modified_ms, growing);
@@ -223,16 +223,16 @@ fn follow(
                 continue;
             }
             let done = if growing { importer.run_growing(job) } else { importer.run(job) };
-            done.map_err(refused)?;
+            done.map_err(import_error)?;
         }
-        importer.finish().map_err(refused)?;
+        importer.finish().map_err(import_error)?;
         if importer.summary.turns != before.turns {
             let turns = importer.summary.turns - before.turns;
             let line = format!("{} new", count(turns, "turn"));
             session.screen.line(&line)?;
         }
-        // What a file that grows leaves out is only said once it is whole.
-        importer.notes.truncate(known);
+        // Notes about a file are only reported once it is complete.
+        importer.notes.truncate(settled_notes);
     }
 }
 
@@ -242,7 +242,7 @@ fn now_ms() -> u64 {
 }
 
 #[derive(Serialize)]
-struct Report<'r> {
+struct ImportReport<'r> {
     files: u64,
     unchanged_files: u64,
     unknown_files: u64,
@@ -267,13 +267,13 @@ struct NoteView<'r> {
     what: &'r str,
 }
 
-fn report(session: &Session, importer: &Importer<'_>, unknown: u64) -> Result<()> {
+fn report(session: &CliSession, importer: &Importer<'_>, unknown: u64) -> Result<()> {
     let ImportSummary { ref redacted, .. } = importer.summary;
     let done = &importer.summary;
     fn view(note: &Note) -> NoteView<'_> {
         NoteView { file: &note.file, line: note.line, what: &note.what }
     }
-    let answered = session.answered_json(|| Report {
+    let answered = session.answered_json(|| ImportReport {
         files: done.files,
         unchanged_files: done.unchanged_files,
         unknown_files: unknown,
@@ -334,28 +334,28 @@ fn report(session: &Session, importer: &Importer<'_>, unknown: u64) -> Result<()
     })
 }
 
-/// Shows what there is, format by format and folder by folder.
+/// Lists what can be imported, by folder and format.
 fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     #[derive(Serialize)]
-    struct Found {
+    struct DiscoveredFolder {
         path: PathBuf,
         format: &'static str,
         files: u64,
         bytes: u64,
     }
     #[derive(Serialize)]
-    struct Document {
-        found: Vec<Found>,
+    struct DiscoverDocument {
+        found: Vec<DiscoveredFolder>,
     }
     let mut found = Vec::new();
-    for place in places() {
-        let plan = detect::plan(std::slice::from_ref(&place), args.format).map_err(refused)?;
+    for place in agent_folders() {
+        let plan = detect::plan(std::slice::from_ref(&place), args.format).map_err(import_error)?;
         let mut formats: BTreeMap<ImportFormat, (u64, u64)> = BTreeMap::new();
         for job in &plan.jobs {
             let (files, bytes) = formats.entry(job.format).or_default();
             (*files, *bytes) = (*files + 1, *bytes + job.bytes);
         }
-        found.extend(formats.into_iter().map(|(format, (files, bytes))| Found {
+        found.extend(formats.into_iter().map(|(format, (files, bytes))| DiscoveredFolder {
             path: place.clone(),
             format: format.title(),
             files,
@@ -364,7 +364,7 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     }
     let screen = crate::terminal::Screen::new(globals);
     if screen.json {
-        return screen.document(&Document { found });
+        return screen.document(&DiscoverDocument { found });
     }
     screen.text(Paging::Direct, |out| {
         if found.is_empty() {
@@ -386,19 +386,19 @@ fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
             "`-` is one bundle on standard input; name nothing beside it",
         ));
     }
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let project = globals.project().is_some().then_some(&session.call.project);
     let done = match &session.engine {
-        Place::Here(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,
-        Place::There(client) => client.import(project, &mut io::stdin().lock())?,
+        SessionEngine::Local(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,
+        SessionEngine::Remote(client) => client.import(project, &mut io::stdin().lock())?,
     };
-    imported(&session, &done)
+    report_bundle(&session, &done)
 }
 
-/// One bundle: what is wrong with it is why the command fails.
+/// Imports a single bundle, whose errors fail the command.
 fn one_bundle(
     globals: &Globals,
-    session: &Session,
+    session: &CliSession,
     engine: &Engine,
     job: &ImportJob,
 ) -> Result<()> {
@@ -406,17 +406,17 @@ fn one_bundle(
     let bytes = tine_import::importer::read_bundle_file(engine, project, &job.path);
     let done = bytes.map_err(|error| match error {
         tine_import::importer::BundleFailure::Bundle(error) => Failure::from(error),
-        tine_import::importer::BundleFailure::File(error) => refused(error),
+        tine_import::importer::BundleFailure::File(error) => import_error(error),
     })?;
-    imported(session, &done)
+    report_bundle(session, &done)
 }
 
-fn to_server(globals: &Globals, session: &Session, plan: &ImportPlan) -> Result<()> {
-    let Place::There(client) = &session.engine else { return Ok(()) };
+fn to_server(globals: &Globals, session: &CliSession, plan: &ImportPlan) -> Result<()> {
+    let SessionEngine::Remote(client) = &session.engine else { return Ok(()) };
     let project = globals.project().is_some().then_some(&session.call.project);
     let mut total = Imported::default();
     for job in &plan.jobs {
-        let mut bundle = tine_import::importer::open_bundle(&job.path).map_err(refused)?;
+        let mut bundle = tine_import::importer::open_bundle(&job.path).map_err(import_error)?;
         let done = client.import(project, &mut bundle)?;
         total.conversations += done.conversations;
         total.extended += done.extended;
@@ -424,10 +424,10 @@ fn to_server(globals: &Globals, session: &Session, plan: &ImportPlan) -> Result<
         total.turns += done.turns;
         total.operations += done.operations;
     }
-    imported(session, &total)
+    report_bundle(session, &total)
 }
 
-fn imported(session: &Session, done: &Imported) -> Result<()> {
+fn report_bundle(session: &CliSession, done: &Imported) -> Result<()> {
     if session.answered_json(|| *done)? {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `tine interpret`: reading facts out of sources, and the runs that did.
+//! `tine interpret`: extracts facts from sources and manages interpretation runs.
 
 use std::io::Write;
 use tine_api::{Listing, QueueStatus};
@@ -13,11 +13,11 @@ use tine_engine::{
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
-use crate::learned::{fields_line, observation_line, room, row, rows, run_line};
-use crate::session::Session;
+use crate::knowledge_view::{fields_line, observation_line, room, row, run_line, write_rows};
+use crate::record_args;
+use crate::session::CliSession;
 use crate::terminal::text::{count, visible};
 use crate::terminal::{Paging, precise_time};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(
@@ -91,13 +91,13 @@ pub(crate) struct InterpretArgs {
     of: Option<String>,
 }
 
-/// What chooses sources and interpreters, which looking at runs does not.
+/// Options that select sources and interpreters; they conflict with inspecting runs.
 const READING: [&str; 7] = ["sources", "interpreter", "mime", "since", "until", "failed", "wait"];
 
-/// The same without the waiting.
+/// The same options without `--wait`.
 const CHOOSING: [&str; 6] = ["sources", "interpreter", "mime", "since", "until", "failed"];
 
-pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
+pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
     if args.status {
         return status(session);
     }
@@ -105,10 +105,10 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
         return run(session);
     }
     if let Some(id) = &args.retry {
-        return retry(session, things::id(id)?, args.wait);
+        return retry(session, record_args::parse_id(id)?, args.wait);
     }
     if let Some(id) = &args.show {
-        return show(session, things::id(id)?, args.bytes);
+        return show(session, record_args::parse_id(id)?, args.bytes);
     }
     if let Some(pair) = &args.compare {
         let [before, after] = pair.as_slice() else {
@@ -116,22 +116,25 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
         };
         return compare(
             session,
-            RunPair { before: things::id(before)?, after: things::id(after)? },
+            RunPair {
+                before: record_args::parse_id(before)?,
+                after: record_args::parse_id(after)?,
+            },
         );
     }
     if let Some(id) = &args.replay {
-        return replay(session, things::id(id)?);
+        return replay(session, record_args::parse_id(id)?);
     }
     if let Some(id) = &args.of {
-        return of(session, things::id(id)?);
+        return list_runs_of(session, record_args::parse_id(id)?);
     }
-    again(session, args)
+    reinterpret(session, args)
 }
 
-fn again(session: &Session, args: InterpretArgs) -> Result<()> {
+fn reinterpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let sources: Vec<SourceId> =
-        args.sources.iter().map(|id| things::id(id)).collect::<Result<_>>()?;
+        args.sources.iter().map(|id| record_args::parse_id(id)).collect::<Result<_>>()?;
     let request = Reinterpret {
         sources,
         mime_type: args.mime,
@@ -144,14 +147,14 @@ fn again(session: &Session, args: InterpretArgs) -> Result<()> {
     list(session, &knowledge.reinterpret(&session.call, request)?)
 }
 
-/// Runs as programs read them.
-fn all(runs: &[InterpretationView]) -> Listing<InterpretationView> {
+/// Returns runs for JSON output.
+fn listing(runs: &[InterpretationView]) -> Listing<InterpretationView> {
     Listing::all(runs.to_vec())
 }
 
-/// Runs, one on each line.
-fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
-    if session.answered_json(|| all(runs))? {
+/// Writes one line per run.
+fn list(session: &CliSession, runs: &[InterpretationView]) -> Result<()> {
+    if session.answered_json(|| listing(runs))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -162,7 +165,7 @@ fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
     })
 }
 
-fn of(session: &Session, source: SourceId) -> Result<()> {
+fn list_runs_of(session: &CliSession, source: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RunQuery { source: Some(source), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
@@ -170,22 +173,22 @@ fn of(session: &Session, source: SourceId) -> Result<()> {
     list(session, &runs.items)
 }
 
-/// What a server answers about the queue, and besides which runs these are.
+/// The state of the queue, as a server returns it, with its runs.
 #[derive(Serialize)]
-struct Status {
+struct QueueDocument {
     #[serde(flatten)]
     queue: QueueStatus,
     runs: Vec<InterpretationView>,
 }
 
-fn status(session: &Session) -> Result<()> {
+fn status(session: &CliSession) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let found = knowledge.interpretation_queue(&session.call)?;
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let open = session.pages(None, ask)?.items;
-    let told = || Status { queue: found.clone(), runs: all(&open).items };
-    if session.answered_json(told)? {
+    let document = || QueueDocument { queue: found.clone(), runs: listing(&open).items };
+    if session.answered_json(document)? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -193,7 +196,7 @@ fn status(session: &Session) -> Result<()> {
         for run in &open {
             writeln!(out, "{}", run_line(&session.screen, run))?;
         }
-        let told: Vec<_> = found
+        let rows: Vec<_> = found
             .interpreters
             .iter()
             .map(|(name, about)| {
@@ -202,14 +205,14 @@ fn status(session: &Session) -> Result<()> {
             })
             .collect();
         writeln!(out, "interpreters:")?;
-        rows(out, &session.screen, 2, &told)
+        write_rows(out, &session.screen, 2, &rows)
     })
 }
 
-/// Does what waits, in every project, and tells of each run as it ends.
-fn run(session: &Session) -> Result<()> {
+/// Executes queued runs of all projects and reports each when it ends.
+fn run(session: &CliSession) -> Result<()> {
     let instead = "the server does what is queued by itself";
-    let engine = session.engine.here("tine interpret --run", instead)?;
+    let engine = session.engine.require_local("tine interpret --run", instead)?;
     let mut done = Vec::new();
     while let Some(id) = engine.run_next()? {
         let run = run_of_any_project(session, engine, id)?;
@@ -218,7 +221,7 @@ fn run(session: &Session) -> Result<()> {
         }
         done.push(run);
     }
-    if session.answered_json(|| all(&done))? {
+    if session.answered_json(|| listing(&done))? {
         return Ok(());
     }
     let failed = done.iter().filter(|run| run.status == RunStatus::Failed).count();
@@ -231,9 +234,9 @@ fn run(session: &Session) -> Result<()> {
     })
 }
 
-/// A run by its id alone: what waits may be of any project.
+/// Looks up a run in all projects, because a queued run may belong to any.
 fn run_of_any_project(
-    session: &Session,
+    session: &CliSession,
     engine: &Engine,
     id: InterpretationId,
 ) -> Result<InterpretationView> {
@@ -251,7 +254,7 @@ fn run_of_any_project(
     Ok(run)
 }
 
-fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
+fn retry(session: &CliSession, id: InterpretationId, wait: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.retry_interpretation(&session.call, id)?;
     if wait {
@@ -263,19 +266,19 @@ fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
     session.screen.line(&run_line(&session.screen, &run))
 }
 
-fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
+fn show(session: &CliSession, id: InterpretationId, bytes: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
-    let told = || match bytes {
+    let document = || match bytes {
         true => run.clone(),
         false => InterpretationView::without_bytes(run.clone()),
     };
-    if session.answered_json(told)? {
+    if session.answered_json(document)? {
         return Ok(());
     }
     let (request, response) = (run.detail.remove("request"), run.detail.remove("response"));
     session.screen.text(Paging::Paged, |out| {
-        rows(out, &session.screen, 0, &run_rows(&run))?;
+        write_rows(out, &session.screen, 0, &run_rows(&run))?;
         for id in &run.observations {
             writeln!(out, "  {id}")?;
         }
@@ -288,7 +291,7 @@ fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
 }
 
 fn run_rows(run: &InterpretationView) -> Vec<(String, String)> {
-    let mut told = vec![
+    let mut rows = vec![
         row("run", run.id),
         row("status", run.status.as_str()),
         row("interpreter", visible(&run.interpreter)),
@@ -297,33 +300,33 @@ fn run_rows(run: &InterpretationView) -> Vec<(String, String)> {
     ];
     let times = [("started", run.started_at), ("finished", run.finished_at)];
     for (name, at) in times.into_iter().filter_map(|(name, at)| Some((name, at?))) {
-        told.push(row(name, precise_time(at)));
+        rows.push(row(name, precise_time(at)));
     }
-    told.push(row("attempts", run.attempts));
+    rows.push(row("attempts", run.attempts));
     if let Some(first) = run.retry_of {
-        told.push(row("retry of", first));
+        rows.push(row("retry of", first));
     }
     for (name, value) in run.detail.iter().filter(|(_, value)| !value.is_null()) {
         let value = match value {
             Json::String(text) => visible(text).into_owned(),
             other => visible(&other.to_canonical()).into_owned(),
         };
-        told.push(row(&name.replace('_', " "), value));
+        rows.push(row(&name.replace('_', " "), value));
     }
     if let Some(error) = &run.error {
-        told.push(row("error", visible(error)));
+        rows.push(row("error", visible(error)));
     }
-    told.extend(run.notes.iter().map(|note| row("note", visible(note))));
+    rows.extend(run.notes.iter().map(|note| row("note", visible(note))));
     if !run.unknown_fields.is_empty() {
-        told.push(row("not in schemas", visible(&run.unknown_fields.join(", "))));
+        rows.push(row("not in schemas", visible(&run.unknown_fields.join(", "))));
     }
-    told.push(row("observations", run.observations.len()));
-    told
+    rows.push(row("observations", run.observations.len()));
+    rows
 }
 
 fn write_bytes(
     out: &mut dyn Write,
-    session: &Session,
+    session: &CliSession,
     name: &str,
     bytes: Option<&Json>,
 ) -> Result<()> {
@@ -335,7 +338,7 @@ fn write_bytes(
     }
 }
 
-fn compare(session: &Session, pair: RunPair) -> Result<()> {
+fn compare(session: &CliSession, pair: RunPair) -> Result<()> {
     let found = session.engine.knowledge().compare_interpretations(&session.call, pair)?;
     if session.answered_json(|| found.clone())? {
         return Ok(());
@@ -374,18 +377,17 @@ fn compare(session: &Session, pair: RunPair) -> Result<()> {
     })
 }
 
-/// What is found on reading a run again. No server answers it: nothing is stored, and nothing
-/// else has this form.
+/// A finding of a replayed run. It is not stored, and no server returns it.
 #[derive(Serialize)]
-struct Found {
+struct ReplayedFinding {
     entity_type: String,
     fields: tine_api::bodies::Raw,
     span: Option<[usize; 2]>,
 }
 
-impl From<&Finding> for Found {
+impl From<&Finding> for ReplayedFinding {
     fn from(it: &Finding) -> Self {
-        Found {
+        ReplayedFinding {
             entity_type: it.entity_type.clone(),
             fields: tine_api::bodies::raw(&Json::Object(it.fields.clone())),
             span: it.span.as_ref().map(|span| [span.start, span.end]),
@@ -393,12 +395,12 @@ impl From<&Finding> for Found {
     }
 }
 
-fn replay(session: &Session, id: InterpretationId) -> Result<()> {
+fn replay(session: &CliSession, id: InterpretationId) -> Result<()> {
     let instead = "`tine interpret --show RUN --bytes` shows what was kept";
-    let engine = session.engine.here("tine interpret --replay", instead)?;
+    let engine = session.engine.require_local("tine interpret --replay", instead)?;
     let found = engine.replay_interpretation(&session.call, id)?;
-    let items = || found.iter().map(Found::from).collect();
-    if session.answered_json(|| Listing::<Found>::all(items()))? {
+    let items = || found.iter().map(ReplayedFinding::from).collect();
+    if session.answered_json(|| Listing::<ReplayedFinding>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

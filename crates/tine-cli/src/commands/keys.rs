@@ -1,5 +1,4 @@
-//! `tine key`: keys that vouch for commits. They stay in the user's own folder and are never
-//! shown; only what they sign leaves it.
+//! `tine key`: keys that sign commits. Private keys stay in the user's folder and are never shown.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,18 +12,18 @@ use tine_engine::{Entropy, SystemEntropy};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::places;
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
+use crate::user_dirs;
 
-/// The key that is meant where none is named.
+/// Name of the default key.
 pub(crate) const DEFAULT: &str = "default";
 
-/// How files of keys end.
-const ENDING: &str = "key";
+/// Extension of key files.
+const EXTENSION: &str = "key";
 
-/// More than any key has.
-const KEY_BYTES: u64 = 1024;
+/// Maximum size of a key file.
+const MAX_KEY_BYTES: u64 = 1024;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -38,11 +37,11 @@ Examples:
   tine commit -m 'Final plan' --sign laptop")]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
-    action: Action,
+    subcommand: KeyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum KeyCommand {
     /// Make a key
     New {
         /// What to call it
@@ -59,9 +58,9 @@ enum Action {
     List,
 }
 
-/// A key, without what is secret.
+/// The public part of a key.
 #[derive(Serialize)]
-struct Shown {
+struct KeyDocument {
     name: String,
     public_key: String,
     file: PathBuf,
@@ -69,31 +68,31 @@ struct Shown {
 
 pub(crate) fn key(globals: &Globals, args: KeyArgs) -> Result<()> {
     let screen = Screen::new(globals);
-    match args.action {
-        Action::New { name } => one(&screen, &make(&name)?),
-        Action::Show { name } => one(&screen, &shown(&name, &file(&name)?)?),
-        Action::List => list(&screen),
+    match args.subcommand {
+        KeyCommand::New { name } => one(&screen, &make(&name)?),
+        KeyCommand::Show { name } => one(&screen, &key_document(&name, &file(&name)?)?),
+        KeyCommand::List => list(&screen),
     }
 }
 
-/// A private key by its name.
-pub(crate) fn private(name: &str) -> Result<PrivateKey> {
+/// Loads a private key by name.
+pub(crate) fn load_private_key(name: &str) -> Result<PrivateKey> {
     read(name, &file(name)?)
 }
 
-fn one(screen: &Screen, key: &Shown) -> Result<()> {
+fn one(screen: &Screen, key: &KeyDocument) -> Result<()> {
     if screen.json {
         return screen.document(key);
     }
     screen.line(&line(key))
 }
 
-fn line(key: &Shown) -> String {
+fn line(key: &KeyDocument) -> String {
     format!("{}  {}", key.public_key, visible(&key.name))
 }
 
 fn list(screen: &Screen) -> Result<()> {
-    let folder = places::keys()?;
+    let folder = user_dirs::keys()?;
     let mut keys = Vec::new();
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
@@ -103,8 +102,8 @@ fn list(screen: &Screen) -> Result<()> {
     for entry in entries.map_err(|error| failed(&folder, &error))? {
         let path = entry.path();
         let name = path.file_stem().and_then(|name| name.to_str());
-        if let (Some(name), true) = (name, path.extension().is_some_and(|it| it == ENDING)) {
-            keys.push(shown(name, &path)?);
+        if let (Some(name), true) = (name, path.extension().is_some_and(|it| it == EXTENSION)) {
+            keys.push(key_document(name, &path)?);
         }
     }
     keys.sort_by(|a, b| a.name.cmp(&b.name));
@@ -119,7 +118,7 @@ fn list(screen: &Screen) -> Result<()> {
     })
 }
 
-/// The file of a key; its name is one that cannot lead elsewhere.
+/// Returns the path of a key; names that could escape the folder are refused.
 fn file(name: &str) -> Result<PathBuf> {
     let checked = Name::new(name, &Limits::default())?;
     let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.@".contains(symbol);
@@ -128,22 +127,22 @@ fn file(name: &str) -> Result<PathBuf> {
             format!("`{name}` cannot be a key's name; use letters, digits, `-`, `_`, `.`, `@`");
         return Err(Failure::invalid(why));
     }
-    Ok(places::keys()?.join(format!("{name}.{ENDING}")))
+    Ok(user_dirs::keys()?.join(format!("{name}.{EXTENSION}")))
 }
 
-fn shown(name: &str, path: &Path) -> Result<Shown> {
+fn key_document(name: &str, path: &Path) -> Result<KeyDocument> {
     let public_key = read(name, path)?.public();
-    Ok(Shown { name: name.to_owned(), public_key, file: path.to_owned() })
+    Ok(KeyDocument { name: name.to_owned(), public_key, file: path.to_owned() })
 }
 
-fn make(name: &str) -> Result<Shown> {
+fn make(name: &str) -> Result<KeyDocument> {
     let path = file(name)?;
-    let folder = places::keys()?;
+    let folder = user_dirs::keys()?;
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
-    let key = PrivateKey::from_random(random());
+    let key = PrivateKey::from_random(random_seed());
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    only_for_the_user(&mut options);
+    restrict_to_owner(&mut options);
     let mut file = options.open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::refused(
             Kind::Conflict,
@@ -153,7 +152,7 @@ fn make(name: &str) -> Result<Shown> {
     })?;
     let written = writeln!(file, "{}", key.to_hex()).and_then(|()| file.sync_all());
     written.map_err(|error| failed(&path, &error))?;
-    Ok(Shown { name: name.to_owned(), public_key: key.public(), file: path })
+    Ok(KeyDocument { name: name.to_owned(), public_key: key.public(), file: path })
 }
 
 fn read(name: &str, path: &Path) -> Result<PrivateKey> {
@@ -164,9 +163,9 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
         ),
         _ => failed(path, &error),
     })?;
-    refuse_open_to_others(path, &file)?;
+    check_permissions(path, &file)?;
     let mut digits = String::new();
-    let read = file.take(KEY_BYTES).read_to_string(&mut digits);
+    let read = file.take(MAX_KEY_BYTES).read_to_string(&mut digits);
     read.map_err(|error| failed(path, &error))?;
     PrivateKey::from_hex(&digits).ok_or_else(|| {
         let why = format!("{} holds no key: 64 hexadecimal digits", path.display());
@@ -175,16 +174,16 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
 }
 
 #[cfg(unix)]
-fn only_for_the_user(options: &mut OpenOptions) {
+fn restrict_to_owner(options: &mut OpenOptions) {
     use std::os::unix::fs::OpenOptionsExt;
     options.mode(0o600);
 }
 
 #[cfg(not(unix))]
-fn only_for_the_user(_: &mut OpenOptions) {}
+fn restrict_to_owner(_: &mut OpenOptions) {}
 
 #[cfg(unix)]
-fn refuse_open_to_others(path: &Path, file: &File) -> Result<()> {
+fn check_permissions(path: &Path, file: &File) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_err(|error| failed(path, &error))?.permissions().mode();
     if mode & 0o077 == 0 {
@@ -196,7 +195,7 @@ fn refuse_open_to_others(path: &Path, file: &File) -> Result<()> {
 }
 
 #[cfg(not(unix))]
-fn refuse_open_to_others(_: &Path, _: &File) -> Result<()> {
+fn check_permissions(_: &Path, _: &File) -> Result<()> {
     Ok(())
 }
 
@@ -204,8 +203,8 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::invalid(format!("{}: {error}", path.display()))
 }
 
-/// Forty random bytes, hashed into the thirty-two that a key has.
-fn random() -> [u8; 32] {
+/// Returns a 32-byte seed, hashed from 40 random bytes.
+fn random_seed() -> [u8; 32] {
     let bytes: Vec<u8> = (0..4).flat_map(|_| SystemEntropy.ten_bytes()).collect();
     Digest::of(&bytes).0
 }

@@ -1,4 +1,4 @@
-//! `tine manual`.
+//! `tine manual`: writes manual pages.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) struct ManualArgs {
     folder: PathBuf,
 }
 
-/// Writes `tine.1` and a page for every command.
+/// Writes `tine.1` and one page per command.
 pub(crate) fn manual(globals: &Globals, args: &ManualArgs) -> Result<()> {
     let failed = |error: std::io::Error| {
         Failure::invalid(format!("{} cannot be written: {error}", args.folder.display()))

@@ -1,4 +1,4 @@
-//! `tine migrate`: a whole store from one place to another, and databases of an older format.
+//! `tine migrate`: copies a whole store, or upgrades a database to the current format.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use tine_store::{OpenMode, Store};
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::session::limits;
-use crate::store_place::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
 use crate::terminal::text::count;
 
-/// How often the bar is drawn.
-const DRAW: Duration = Duration::from_millis(100);
+/// Minimum time between redraws.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Columns of the bar.
-const BAR: u64 = 30;
+/// Width of the bar.
+const BAR_COLUMNS: u64 = 30;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -48,14 +48,13 @@ pub(crate) struct MigrateArgs {
     dry_run: bool,
 }
 
-/// The format of a store, before and behind.
+/// The format of a store before and after.
 #[derive(Serialize)]
-struct Format {
+struct StoreFormat {
     store: String,
-    /// Nothing where there is no store.
+    /// `None` if there is no store.
     format: Option<i32>,
-    /// The format that this release works with; nothing for a folder, which is brought up to date
-    /// whenever it is opened.
+    /// The current format; `None` for a folder, which is upgraded whenever it is opened.
     newest: Option<i32>,
 }
 
@@ -71,18 +70,18 @@ struct Migrated {
 }
 
 pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
-    globals.only_here("tine migrate", "name both stores themselves")?;
+    globals.require_local("tine migrate", "name both stores themselves")?;
     let screen = Screen::new(globals);
-    let from = StorePlace::named(&args.from)?;
-    let to = args.to.as_deref().map(StorePlace::named).transpose()?;
+    let from = StoreLocation::parse(&args.from)?;
+    let to = args.to.as_deref().map(StoreLocation::parse).transpose()?;
     match (to, args.dry_run) {
         (to, true) => {
-            let all = [Some(from), to].into_iter().flatten().map(|place| format(&place));
+            let all = [Some(from), to].into_iter().flatten().map(|location| format(&location));
             let all = all.collect::<Result<Vec<_>>>()?;
             if screen.json {
                 return screen.document(&all);
             }
-            all.iter().try_for_each(|format| screen.line(&told(format)))
+            all.iter().try_for_each(|format| screen.line(&describe_format(format)))
         }
         (None, false) => {
             from.open(OpenMode::Existing)?;
@@ -90,25 +89,25 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
             if screen.json {
                 return screen.document(&format);
             }
-            screen.line(&told(&format))
+            screen.line(&describe_format(&format))
         }
-        (Some(to), false) => copied(&screen, &from, &to),
+        (Some(to), false) => copy_store(&screen, &from, &to),
     }
 }
 
-fn format(place: &StorePlace) -> Result<Format> {
-    let (format, newest) = match place {
-        StorePlace::Folder(_) => (None, None),
-        StorePlace::Database(address) => {
+fn format(location: &StoreLocation) -> Result<StoreFormat> {
+    let (format, newest) = match location {
+        StoreLocation::Folder(_) => (None, None),
+        StoreLocation::Database(address) => {
             let found = PostgresStore::pending_migration(address)?;
             (found.from, Some(found.to))
         }
     };
-    Ok(Format { store: place.to_string(), format, newest })
+    Ok(StoreFormat { store: location.to_string(), format, newest })
 }
 
-fn told(format: &Format) -> String {
-    let Format { store, format, newest } = format;
+fn describe_format(format: &StoreFormat) -> String {
+    let StoreFormat { store, format, newest } = format;
     match (format, newest) {
         (_, None) => format!("{store}: a folder, brought up to date whenever it is opened"),
         (None, Some(_)) => format!("{store}: no store yet; it would be made"),
@@ -119,10 +118,10 @@ fn told(format: &Format) -> String {
     }
 }
 
-fn copied(screen: &Screen, from: &StorePlace, to: &StorePlace) -> Result<()> {
+fn copy_store(screen: &Screen, from: &StoreLocation, to: &StoreLocation) -> Result<()> {
     let source = from.open(OpenMode::Existing)?;
     let target = to.open(OpenMode::Create)?;
-    let mut bar = Bar::new();
+    let mut bar = CopyProgressBar::new();
     let done = copy(&*source, &*target, &mut |done| bar.draw(done));
     bar.clear();
     let done = done?;
@@ -170,25 +169,25 @@ fn verify(store: Arc<dyn Store>) -> Result<()> {
     }
 }
 
-/// A bar on standard error, if somebody looks at it.
-struct Bar {
+/// A progress bar on standard error, if it is a terminal.
+struct CopyProgressBar {
     shown: bool,
     drawn: Option<Instant>,
 }
 
-impl Bar {
+impl CopyProgressBar {
     fn new() -> Self {
-        Bar { shown: stderr().is_terminal(), drawn: None }
+        CopyProgressBar { shown: stderr().is_terminal(), drawn: None }
     }
 
     fn draw(&mut self, done: &CopyProgress) {
-        if !self.shown || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW) {
+        if !self.shown || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_INTERVAL) {
             return;
         }
         self.drawn = Some(Instant::now());
         let of = done.source_operations.max(done.operations).max(1);
-        let full = usize::try_from(BAR * done.operations / of).unwrap_or(0);
-        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR as usize - full));
+        let full = usize::try_from(BAR_COLUMNS * done.operations / of).unwrap_or(0);
+        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR_COLUMNS as usize - full));
         let doing = match done.conversations {
             0 => format!("{} of {of} operations", done.operations),
             compared => format!("compared {}", count(compared, "conversation")),

@@ -1,9 +1,11 @@
-//! The commands, one file for each family: its arguments, its request, its answer.
+//! The commands, one file per family: arguments, request and answer.
 
 pub(crate) mod acp;
+pub(crate) mod annotations;
 pub(crate) mod append;
+pub(crate) mod blame;
+pub(crate) mod branch_moves;
 pub(crate) mod branches;
-pub(crate) mod care;
 pub(crate) mod commits;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -14,26 +16,24 @@ pub(crate) mod drift;
 pub(crate) mod edits;
 pub(crate) mod entities;
 pub(crate) mod export;
-pub(crate) mod finding;
 pub(crate) mod history;
 mod host_files;
 pub(crate) mod import;
 pub(crate) mod interpret;
 pub(crate) mod keys;
+pub(crate) mod maintenance;
 pub(crate) mod manual;
-pub(crate) mod marks;
 pub(crate) mod mcp;
-pub(crate) mod merging;
+pub(crate) mod merge;
 pub(crate) mod migrate;
-pub(crate) mod moves;
 pub(crate) mod observations;
 pub(crate) mod pack;
+pub(crate) mod paths;
 pub(crate) mod purge;
-pub(crate) mod reading;
 pub(crate) mod relations;
 pub(crate) mod repair;
 pub(crate) mod repl;
-pub(crate) mod resolving;
+pub(crate) mod resolve;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -49,19 +49,19 @@ use tine_store::OpenMode;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 
-/// Runs the command that was asked for.
+/// Runs the command that the arguments name.
 pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
-    // Where the settings are can be asked also when they cannot be read.
+    // `tine config path` works even if the settings cannot be read.
     if let Command::Config(args) = &arguments.command
-        && args.asks_path()
+        && args.is_path()
     {
         return config::path(&arguments.globals);
     }
     arguments.globals.read_settings()?;
     let globals = &arguments.globals;
-    let open = || Session::open(globals, OpenMode::Existing);
+    let open = || CliSession::open(globals, OpenMode::Existing);
     match arguments.command {
         Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),
@@ -70,9 +70,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Derive(args) => conversations::derive(&open()?, args),
         Command::Archive(args) => conversations::archive(&open()?, &args),
         Command::Append(args) => append::append(globals, args),
-        Command::Log(args) => reading::log(&open()?, args),
-        Command::Turns(args) => reading::turns(&open()?, args),
-        Command::Path(args) => reading::path(&open()?, args),
+        Command::Log(args) => paths::log(&open()?, args),
+        Command::Turns(args) => paths::turns(&open()?, args),
+        Command::Path(args) => paths::path(&open()?, args),
         Command::Search(args) => search::search(&open()?, args),
         Command::Show(args) => show::show(&open()?, &args),
         Command::Tree(args) => tree::tree(&open()?, &args),
@@ -81,26 +81,26 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Edit(args) => edits::edit(&open()?, args),
         Command::Split(args) => edits::split(&open()?, &args),
         Command::Delete(args) => edits::delete(&open()?, &args),
-        Command::Revert(args) => moves::revert(&open()?, args),
-        Command::Restore(args) => moves::restore(&open()?, args),
-        Command::Tails(_) => moves::tails(&open()?),
+        Command::Revert(args) => branch_moves::revert(&open()?, args),
+        Command::Restore(args) => branch_moves::restore(&open()?, args),
+        Command::Tails(_) => branch_moves::tails(&open()?),
         Command::Commit(args) => commits::commit(&open()?, args),
         Command::Commits(args) => commits::commits(&open()?, args),
         Command::Diff(args) => diff::diff(&open()?, &args),
-        Command::Merge(args) => merging::merge(&open()?, args),
-        Command::Resolve(args) => resolving::resolve(&open()?, args),
-        Command::Inject(args) => merging::inject(&open()?, args),
-        Command::Blame(args) => finding::blame(&open()?, args),
-        Command::Bisect(args) => finding::bisect(&open()?, args),
+        Command::Merge(args) => merge::merge(&open()?, args),
+        Command::Resolve(args) => resolve::resolve(&open()?, args),
+        Command::Inject(args) => merge::inject(&open()?, args),
+        Command::Blame(args) => blame::blame(&open()?, args),
+        Command::Bisect(args) => blame::bisect(&open()?, args),
         Command::Drift(args) => drift::drift(&open()?, &args),
         Command::Key(args) => keys::key(globals, args),
         Command::Undo(args) => history::undo(&open()?, &args),
         Command::Redo(args) => history::redo(&open()?, &args),
         Command::Ops(args) => history::ops(&open()?, &args),
         Command::Watch(args) => watch::watch(globals, &args),
-        Command::Bookmark(args) => marks::bookmark(&open()?, &args),
-        Command::Tag(args) => marks::tag(&open()?, args),
-        Command::Title(args) => marks::title(&open()?, args),
+        Command::Bookmark(args) => annotations::bookmark(&open()?, &args),
+        Command::Tag(args) => annotations::tag(&open()?, args),
+        Command::Title(args) => annotations::title(&open()?, args),
         Command::Store(args) => store::store(globals, args),
         Command::Source(args) => sources::source(&open()?, &args),
         Command::Observations(args) => observations::observations(&open()?, &args),
@@ -111,9 +111,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Unrelate(args) => relations::unrelate(&open()?, args),
         Command::Interpret(args) => interpret::interpret(&open()?, args),
         Command::Purge(args) => purge::purge(&open()?, &args),
-        Command::Verify(args) => care::verify(globals, &args),
-        Command::Stats(args) => care::stats(&open()?, &args),
-        Command::Backup(args) => care::backup(&open()?, &args),
+        Command::Verify(args) => maintenance::verify(globals, &args),
+        Command::Stats(args) => maintenance::stats(&open()?, &args),
+        Command::Backup(args) => maintenance::backup(&open()?, &args),
         Command::Migrate(args) => migrate::migrate(globals, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => export::export(&open()?, &args),

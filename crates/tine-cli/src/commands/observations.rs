@@ -1,13 +1,13 @@
-//! `tine observations`: everything that was ever said of one thing.
+//! `tine observations`: lists all observations of one entity.
 
 use clap::Args;
 use tine_engine::AsOf;
 
 use crate::failure::Result;
-use crate::learned::{entity_line, observation_line};
-use crate::session::Session;
+use crate::knowledge_view::{entity_line, observation_line};
+use crate::record_args;
+use crate::session::CliSession;
 use crate::terminal::Paging;
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -28,9 +28,9 @@ pub(crate) struct ObservationsArgs {
     number: Option<usize>,
 }
 
-pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result<()> {
+pub(crate) fn observations(session: &CliSession, args: &ObservationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let entity = things::entity(session, &args.entity)?;
+    let entity = record_args::resolve_entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
     let found = session.pages(args.number, ask)?;
     if session.answered_json(|| found.clone())? {

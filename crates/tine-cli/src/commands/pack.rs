@@ -1,11 +1,11 @@
-//! `tine pack`: older turns in less space.
+//! `tine pack`: compresses older turns.
 
 use clap::Args;
 use serde::Serialize;
 use tine_store::PackOptions;
 
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
@@ -23,22 +23,22 @@ pub(crate) struct PackArgs {
     all: bool,
 }
 
-pub(crate) fn pack(session: &Session, args: &PackArgs) -> Result<()> {
+pub(crate) fn pack(session: &CliSession, args: &PackArgs) -> Result<()> {
     let options = if args.all { PackOptions::EVERYTHING } else { PackOptions::default() };
     let instead = "a server packs by itself while it has time";
-    let store = session.engine.here("tine pack", instead)?.store();
+    let store = session.engine.require_local("tine pack", instead)?.store();
     let packed = store.pack(options)?;
     if packed.turns > 0 {
         store.scrub()?;
     }
     #[derive(Serialize)]
-    struct Document {
+    struct PackDocument {
         turns: u64,
         chunks: u64,
         raw_bytes: u64,
         packed_bytes: u64,
     }
-    let document = || Document {
+    let document = || PackDocument {
         turns: packed.turns,
         chunks: packed.chunks,
         raw_bytes: packed.raw_bytes,

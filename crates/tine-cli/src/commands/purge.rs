@@ -1,5 +1,5 @@
-//! `tine purge`: erasing for ever. Asks twice: the engine gives a word together with the list of
-//! what would go, and does nothing until it gets that word back.
+//! `tine purge`: erases content permanently. The engine returns a confirmation word with the list
+//! of what would be erased, and erases nothing until the word is sent back.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -9,12 +9,12 @@ use tine_engine::{Purge, PurgeTarget, Purged, TurnRef};
 
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 use crate::transcript::one_line;
 
-/// Turns that are listed one by one.
+/// Maximum number of turns listed one by one.
 const LISTED: usize = 10;
 
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(crate) struct PurgeArgs {
     yes: bool,
 }
 
-pub(crate) fn purge(session: &Session, args: &PurgeArgs) -> Result<()> {
+pub(crate) fn purge(session: &CliSession, args: &PurgeArgs) -> Result<()> {
     let target = match &args.turn {
         Some(named) => match named.as_str().parse() {
             Ok(source) => PurgeTarget::Source(source),
@@ -59,8 +59,8 @@ pub(crate) fn purge(session: &Session, args: &PurgeArgs) -> Result<()> {
     report(session, &done, "erased")
 }
 
-/// Whether somebody at a terminal types the word.
-fn confirmed(session: &Session, word: &str) -> Result<bool> {
+/// Asks on a terminal for the confirmation word.
+fn confirmed(session: &CliSession, word: &str) -> Result<bool> {
     if session.screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(false);
     }
@@ -72,7 +72,7 @@ fn confirmed(session: &Session, word: &str) -> Result<bool> {
     Ok(answer.trim() == word)
 }
 
-fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
+fn report(session: &CliSession, plan: &Purged, verb: &str) -> Result<()> {
     if session.answered_json(|| plan.clone())? {
         return Ok(());
     }
@@ -83,7 +83,7 @@ fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
         for turn in plan.turns.iter().take(LISTED) {
             match session.engine.turn(&session.call, TurnRef::of(*turn)) {
                 Ok(turn) => writeln!(out, "  {}", one_line(&session.screen, &turn, 2))?,
-                // Deleted turns are erased as well, though nothing shows them.
+                // Deleted turns are erased as well, although they are not shown.
                 Err(_) => writeln!(out, "  {turn} (not shown)")?,
             }
         }

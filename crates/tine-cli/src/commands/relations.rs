@@ -1,4 +1,4 @@
-//! `tine relate`, `relations` and `unrelate`: how things hang together.
+//! `tine relate`, `relations` and `unrelate`: creates, lists and removes relationships.
 
 use clap::{Args, ValueEnum};
 use tine_api::Removed;
@@ -7,11 +7,11 @@ use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipVie
 
 use crate::failure::Result;
 use crate::input;
-use crate::session::Session;
+use crate::record_args;
+use crate::session::CliSession;
 use crate::terminal::Paging;
-use crate::things;
 
-const THINGS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
+const ENDPOINT_FORMS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,9 +26,9 @@ pub(crate) struct RelateArgs {
     /// The type of the relationship
     #[arg(value_name = "TYPE")]
     relation: String,
-    #[arg(help = format!("From: {THINGS}"))]
+    #[arg(help = format!("From: {ENDPOINT_FORMS}"))]
     source: String,
-    #[arg(help = format!("To: {THINGS}"))]
+    #[arg(help = format!("To: {ENDPOINT_FORMS}"))]
     target: String,
     /// What is known of it: a JSON object
     #[arg(long, value_name = "JSON")]
@@ -49,9 +49,9 @@ pub(crate) struct UnrelateArgs {
     /// The type of the relationship
     #[arg(value_name = "TYPE")]
     relation: String,
-    #[arg(help = format!("From: {THINGS}"))]
+    #[arg(help = format!("From: {ENDPOINT_FORMS}"))]
     source: String,
-    #[arg(help = format!("To: {THINGS}"))]
+    #[arg(help = format!("To: {ENDPOINT_FORMS}"))]
     target: String,
 }
 
@@ -62,14 +62,14 @@ Examples:
   tine relations conversation:trip --type PART_OF
   tine relations ent_0123456789abcdef0123456789abcdef --direction in")]
 pub(crate) struct RelationsArgs {
-    #[arg(help = format!("Only those of {THINGS}"))]
+    #[arg(help = format!("Only those of {ENDPOINT_FORMS}"))]
     thing: Option<String>,
     /// Only those of a type
     #[arg(long = "type", value_name = "TYPE")]
     relation: Option<String>,
     /// Only those that lead from it, or to it
     #[arg(long, value_name = "WHICH", default_value = "both", requires = "thing")]
-    direction: Which,
+    direction: DirectionChoice,
     /// Only the first N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
@@ -77,27 +77,27 @@ pub(crate) struct RelationsArgs {
 
 /// Which way relationships lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum DirectionChoice {
     Both,
     Out,
     In,
 }
 
-/// Types are written in capitals; whoever does not is understood all the same.
-fn spelt(relation: &str) -> String {
+/// Converts a relationship type to its canonical spelling in capitals.
+fn normalize_type(relation: &str) -> String {
     relation.to_ascii_uppercase().replace('-', "_")
 }
 
-pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
+pub(crate) fn relate(session: &CliSession, args: RelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let metadata = match &args.metadata {
         Some(text) => input::json_argument("--metadata", text, session.limits())?,
         None => Json::Null,
     };
     let request = NewRelationship {
-        relation: spelt(&args.relation),
-        source: things::end(session, &args.source)?,
-        target: things::end(session, &args.target)?,
+        relation: normalize_type(&args.relation),
+        source: record_args::resolve_endpoint(session, &args.source)?,
+        target: record_args::resolve_endpoint(session, &args.target)?,
         metadata,
     };
     let call = session.call_with(args.key.as_deref());
@@ -112,12 +112,12 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
     ))
 }
 
-pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
+pub(crate) fn unrelate(session: &CliSession, args: UnrelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let request = NewRelationship {
-        relation: spelt(&args.relation),
-        source: things::end(session, &args.source)?,
-        target: things::end(session, &args.target)?,
+        relation: normalize_type(&args.relation),
+        source: record_args::resolve_endpoint(session, &args.source)?,
+        target: record_args::resolve_endpoint(session, &args.target)?,
         metadata: Json::Null,
     };
     knowledge.delete_relationship(&session.call, request)?;
@@ -127,16 +127,20 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
     session.screen.line("removed; `tine undo --project-log` brings it back")
 }
 
-pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
+pub(crate) fn relations(session: &CliSession, args: &RelationsArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RelationshipQuery {
-        end: args.thing.as_deref().map(|thing| things::end(session, thing)).transpose()?,
+        end: args
+            .thing
+            .as_deref()
+            .map(|thing| record_args::resolve_endpoint(session, thing))
+            .transpose()?,
         direction: match args.direction {
-            Which::Both => Direction::Both,
-            Which::Out => Direction::Outgoing,
-            Which::In => Direction::Incoming,
+            DirectionChoice::Both => Direction::Both,
+            DirectionChoice::Out => Direction::Outgoing,
+            DirectionChoice::In => Direction::Incoming,
         },
-        relation: args.relation.as_deref().map(spelt),
+        relation: args.relation.as_deref().map(normalize_type),
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
     let found = session.pages(args.number, ask)?;
@@ -151,12 +155,12 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
     })
 }
 
-fn line(session: &Session, one: &RelationshipView) -> String {
+fn line(session: &CliSession, one: &RelationshipView) -> String {
     let paint = session.screen.paint;
-    let known = match &one.metadata {
+    let metadata = match &one.metadata {
         Json::Null => String::new(),
-        Json::Object(known) if known.is_empty() => String::new(),
-        known => format!("  {}", known.to_canonical()),
+        Json::Object(metadata) if metadata.is_empty() => String::new(),
+        metadata => format!("  {}", metadata.to_canonical()),
     };
     format!(
         "{}  {}  {}  {}{}",
@@ -164,6 +168,6 @@ fn line(session: &Session, one: &RelationshipView) -> String {
         paint.bold(one.relation.as_str()),
         paint.hash(&one.target.to_string()),
         paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label())),
-        crate::terminal::text::visible(&known),
+        crate::terminal::text::visible(&metadata),
     )
 }

@@ -1,8 +1,8 @@
-//! `tine verify --repair`: what is whole of a damaged store, in a new one.
+//! `tine verify --repair`: copies the intact records of a damaged store to a new one.
 //!
-//! The damaged store is only read. Two folders are made: a copy of every row that can be read,
-//! which goes again, and the new store with what could be verified. What was left out stands in
-//! a file beside the new store's own, one record on each line, turns with what they say.
+//! The damaged store is only read. Two folders are created: a temporary copy of every readable row,
+//! and the new store with the verified records. Omitted records are listed in a file in the new
+//! store's folder, one per line, turns with their content.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -19,29 +19,29 @@ use tine_store::{Content, OpenMode};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session, limits};
-use crate::store_place::StorePlace;
+use crate::session::{CliSession, SessionEngine, limits};
+use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
-/// The file in the new store's folder that lists what was left out.
+/// The file in the new store's folder that lists omitted records.
 const LEFT_OUT_FILE: &str = "left-out.jsonl";
 
-/// Records that are listed on the terminal; the file has all.
+/// Maximum number of omitted records in text output; the file has all.
 const LISTED: usize = 50;
 
-/// A folder that goes when it is dropped.
-struct Scratch(PathBuf);
+/// A temporary folder that is removed on drop.
+struct ScratchFolder(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // What cannot be removed is in nobody's way: its name says what it is.
+        // If removal fails, the folder's name shows that it is temporary.
         fs::remove_dir_all(&self.0).ok();
     }
 }
 
 #[derive(Serialize)]
-struct Document {
+struct RepairDocument {
     folder: PathBuf,
     ok: bool,
     whole: u64,
@@ -50,25 +50,25 @@ struct Document {
     turns: u64,
     operations: u64,
     left_out: u64,
-    /// Where everything that was left out is listed, if anything was.
+    /// The file that lists omitted records, if any.
     left_out_file: Option<PathBuf>,
-    /// What is wrong with the files of the damaged store.
+    /// Problems of the damaged store's files.
     problems: Vec<tine_core::DamagedRecord>,
 }
 
 pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
-    let from = StorePlace::of(globals)?.folder()?;
+    let from = StoreLocation::from_globals(globals)?.into_folder()?;
     check_target(&from, to)?;
-    let scratch = Scratch(beside(to));
+    let scratch = ScratchFolder(scratch_path(to));
     let salvaged = tine_sqlite::salvage(&from, &scratch.0)?;
     let open =
         |folder: &Path, mode| SqliteStore::open_with(folder, OpenOptions { mode, vfs: None });
     let damaged = open(&scratch.0, OpenMode::Existing)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::new(open(to, OpenMode::Create)?), clock, entropy, limits());
-    let session = Session::over(Place::Here(engine.clone()), globals)?;
+    let session = CliSession::with_engine(SessionEngine::Local(engine.clone()), globals)?;
 
-    let mut list = List { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };
+    let mut list = LeftOutList { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };
     let mut failed = None;
     let done = engine.repair(&session.call, &damaged, &salvaged.lost, &mut |record| {
         list.add(record).map_err(|error| {
@@ -84,7 +84,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     list.finish()?;
     let problems = salvaged.problems;
     let left_out_file = (done.left_out > 0).then(|| list.path.clone());
-    let document = Document {
+    let document = RepairDocument {
         folder: to.to_owned(),
         ok: done.left_out == 0,
         whole: done.whole,
@@ -102,7 +102,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     if session.screen.json {
         session.answered_json(|| document)?;
     } else {
-        tell(&session, &document, &done, &list)?;
+        print_report(&session, &document, &done, &list)?;
     }
     if done.left_out > 0 {
         let records = count(done.left_out, "record");
@@ -130,14 +130,19 @@ fn check_target(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder beside another one, for the time of the repair.
-fn beside(folder: &Path) -> PathBuf {
+/// Returns the path of the temporary folder, next to the target.
+fn scratch_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(format!(".{}.salvage", std::process::id()));
     PathBuf::from(name)
 }
 
-fn tell(session: &Session, document: &Document, done: &Repaired, list: &List) -> Result<()> {
+fn print_report(
+    session: &CliSession,
+    document: &RepairDocument,
+    done: &Repaired,
+    list: &LeftOutList,
+) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         for problem in &document.problems {
             writeln!(out, "{}: {}", visible(&problem.record), visible(&problem.why))?;
@@ -163,14 +168,14 @@ fn tell(session: &Session, document: &Document, done: &Repaired, list: &List) ->
     })
 }
 
-/// What was left out: all of it in a file, the beginning for the terminal.
-struct List {
+/// Collects omitted records: all in a file, the first ones for text output.
+struct LeftOutList {
     path: PathBuf,
     file: Option<BufWriter<File>>,
     first: Vec<String>,
 }
 
-impl List {
+impl LeftOutList {
     fn add(&mut self, record: LeftOut) -> io::Result<()> {
         if self.file.is_none() {
             self.file = Some(BufWriter::new(File::create_new(&self.path)?));
@@ -181,7 +186,7 @@ impl List {
             self.first.push(format!("{}{within}: {}", record.record, record.why));
         }
         match &mut self.file {
-            Some(file) => writeln!(file, "{}", line(record).to_canonical()),
+            Some(file) => writeln!(file, "{}", left_out_json(record).to_canonical()),
             None => Ok(()),
         }
     }
@@ -195,14 +200,14 @@ impl List {
     }
 }
 
-fn line(left_out: LeftOut) -> Json {
+fn left_out_json(left_out: LeftOut) -> Json {
     let LeftOut { project, conversation, record, why, turn } = left_out;
     let text = |value: &dyn ToString| Json::String(value.to_string());
     let turn = turn.map(|turn| {
         let (turn, parent) = *turn;
         let content = match &turn.content {
             Content::Kept(body) => {
-                // Damaged blocks need not be JSON any more; then they are given as text.
+                // Damaged blocks may not be valid JSON; those are written as text.
                 let blocks = body.to_blocks_string();
                 let parsed = json::parse(blocks.as_bytes(), json::MAX_DEPTH);
                 parsed.unwrap_or(Json::String(blocks))

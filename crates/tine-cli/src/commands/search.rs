@@ -1,4 +1,4 @@
-//! `tine search`: turns by what they say.
+//! `tine search`: full-text search of turns.
 
 use clap::Args;
 use tine_core::{Role, Timestamp};
@@ -6,7 +6,7 @@ use tine_engine::{SearchHit, SearchPage, SearchQuery};
 
 use crate::arguments::day_or_time;
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, Screen, short_time};
 
@@ -53,9 +53,9 @@ pub(crate) struct SearchArgs {
     cursor: Option<String>,
 }
 
-pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
+pub(crate) fn search(session: &CliSession, args: SearchArgs) -> Result<()> {
     let named = session.named_conversation().filter(|_| !args.all_conversations);
-    // A branch alone means that of the only conversation.
+    // A branch without a conversation is that of the only conversation.
     let conversation = match (&named, &args.branch) {
         (None, Some(_)) => session.scope()?,
         (named, _) => named.cloned(),
@@ -79,7 +79,7 @@ pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
     write_page(session, &page)
 }
 
-fn write_page(session: &Session, page: &SearchPage) -> Result<()> {
+fn write_page(session: &CliSession, page: &SearchPage) -> Result<()> {
     let screen = &session.screen;
     if page.hits.is_empty() {
         return screen.line("nothing found");
@@ -123,7 +123,7 @@ fn heading(screen: &Screen, hit: &SearchHit) -> String {
     parts.join("  ")
 }
 
-/// The snippet with its highlights painted.
+/// Formats the snippet with highlighted matches.
 fn marked(screen: &Screen, hit: &SearchHit) -> String {
     let symbols: Vec<char> = hit.snippet.chars().collect();
     let part = |from: usize, to: usize| -> String {
@@ -140,7 +140,7 @@ fn marked(screen: &Screen, hit: &SearchHit) -> String {
     out
 }
 
-/// The command that shows what was said around a hit.
+/// Returns the command that shows the context of a hit.
 fn open_with(hit: &SearchHit) -> String {
     let conversation = quoted(hit.conversation.as_str());
     let mut command = format!("tine path -c {conversation} --around {}", hit.hash.short());
@@ -150,7 +150,7 @@ fn open_with(hit: &SearchHit) -> String {
     command
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let word = visible(word);
     let plain = |symbol: char| symbol.is_alphanumeric() || "-_./:@+,".contains(symbol);

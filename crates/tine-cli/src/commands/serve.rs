@@ -1,4 +1,4 @@
-//! `tine serve`: the store over HTTP, until it is told to stop.
+//! `tine serve`: serves the store over HTTP until it is stopped.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use tine_store::{OpenMode, PackOptions, Store};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::logging::{self, Level};
-use crate::settings::{self, Origin, Set};
-use crate::store_place::StorePlace;
+use crate::logging::{self, LogLevel};
+use crate::settings::{self, Setting, SettingOrigin};
+use crate::store_location::StoreLocation;
 
-/// How often older turns are packed.
+/// Interval at which older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);
 
-/// How often what was said since is indexed.
+/// Interval at which new turns are indexed.
 const INDEX_EVERY: Duration = Duration::from_secs(2);
 
-/// What people looked at last; beside the store, since it is no part of it.
+/// File of recently viewed conversations, which is not part of the store.
 const VISITED: &str = "tine.visited";
 
-/// Threads beside those of requests: bundles, answers of models, indexing.
+/// Threads besides those of requests: bundles, model replies, indexing.
 const OTHER_THREADS: usize = 512;
 
-/// Where the server listens when nobody says otherwise.
+/// Default address to listen on.
 const LISTEN: &str = "127.0.0.1:8000";
 
-/// Where to listen, and who says so.
-pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Set<String> {
+/// Returns the address to listen on and the origin of the setting.
+pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Setting<String> {
     let file = globals.settings.listen.as_ref();
-    settings::chosen(("--listen", argument), "TINE_LISTEN", file)
-        .unwrap_or_else(|| Set { value: LISTEN.to_owned(), origin: Origin::Default })
+    settings::by_precedence(("--listen", argument), "TINE_LISTEN", file)
+        .unwrap_or_else(|| Setting { value: LISTEN.to_owned(), origin: SettingOrigin::Default })
 }
 
 #[derive(Debug, Args)]
@@ -73,33 +73,33 @@ pub(crate) struct ServeArgs {
     grace: u64,
     /// What is logged, as JSON lines on standard error
     #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log: Level,
+    log: LogLevel,
     /// Leave older turns as they are instead of packing them while there is time
     #[arg(long)]
     no_pack: bool,
 }
 
 pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
-    globals.only_here("tine serve", "name the store to serve with --store PATH")?;
+    globals.require_local("tine serve", "name the store to serve with --store PATH")?;
     logging::as_json(args.log);
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
-    let place = StorePlace::of(globals)?;
-    let store = place.open(OpenMode::Create)?;
+    let location = StoreLocation::from_globals(globals)?;
+    let store = location.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
         .with_interpreters(globals.settings.interpreters()?);
     let token_required = !listen.ip().is_loopback();
-    let tokens = match place.token_file() {
+    let tokens = match location.token_file() {
         Ok(file) => Some(file),
         Err(failure) if token_required => return Err(failure),
-        // Nobody has to show one.
+        // On a loopback address no token is required.
         Err(_) => None,
     };
     let options = Options {
         actor: globals.actor(),
         tokens,
-        visited: place.beside(VISITED).ok(),
+        visited: location.companion_file(VISITED).ok(),
         token_required,
         hosts: args.host,
         connections: connections(),
@@ -113,7 +113,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let internal = |why: String| Failure::refused(Kind::Internal, why);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // A request that waits for the store holds a thread, and another one serves connections.
+        // Requests that wait for the store block a thread; others must serve connections.
         .max_blocking_threads(args.concurrency.saturating_add(OTHER_THREADS))
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
@@ -123,8 +123,8 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
             internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
         let at = format!("http://{}", server.address());
-        tracing::info!(address = at, store = %place, "listening");
-        eprintln!("tine serves {place} on {at}");
+        tracing::info!(address = at, store = %location, "listening");
+        eprintln!("tine serves {location} on {at}");
         let stopper = server.stopper();
         tokio::spawn(async move {
             told_to_stop().await;
@@ -138,7 +138,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     })
 }
 
-/// The models that answer, by name.
+/// Returns the models that can reply, by name.
 fn models(
     globals: &Globals,
     names: Vec<String>,
@@ -150,8 +150,8 @@ fn models(
     names.into_iter().map(model).collect()
 }
 
-/// Keeps the search index near the end of the feed, so that a search has little left to do. A
-/// failure is no harm: the search itself brings the index forward.
+/// Keeps the search index up to date, so that searches have little left to index. Failures are
+/// harmless, because a search updates the index itself.
 async fn index_now_and_then(engine: Engine) {
     loop {
         tokio::time::sleep(INDEX_EVERY).await;
@@ -165,7 +165,7 @@ async fn index_now_and_then(engine: Engine) {
     }
 }
 
-/// Packs older turns from time to time. A failure is tried again next time: the turns are there
+/// Packs older turns periodically. A failure is retried at the next interval; turns are readable
 /// in either form.
 async fn pack_now_and_then(store: Arc<dyn Store>) {
     loop {
@@ -181,11 +181,11 @@ async fn pack_now_and_then(store: Arc<dyn Store>) {
     }
 }
 
-/// Descriptors that are not for connections: the store, its readers, the log.
+/// File descriptors reserved for the store, its readers and the log.
 const KEPT_DESCRIPTORS: u64 = 256;
 
-/// As many connections as the system allows, up to the default: without a descriptor left, the
-/// store could not be read any more.
+/// Returns the maximum number of connections: the default, reduced if the system allows fewer file
+/// descriptors, because the store needs some as well.
 fn connections() -> usize {
     let wanted = Options::default().connections;
     #[cfg(unix)]
@@ -207,7 +207,7 @@ fn address(text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| bad("nothing has that name".to_owned()))
 }
 
-/// Waits for the signals by which a person or a system ends a program.
+/// Waits for a termination signal.
 async fn told_to_stop() {
     #[cfg(unix)]
     {

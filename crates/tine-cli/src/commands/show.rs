@@ -1,4 +1,4 @@
-//! `tine show`: one turn, the root, or a commit, in full.
+//! `tine show`: shows one turn, the root, or a commit in full.
 
 use std::io::Write;
 
@@ -8,14 +8,14 @@ use tine_core::{Json, Kind, Reference};
 use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
 
 use crate::arguments::{names_root, reference};
-use crate::commits::write_whole;
+use crate::commit_view::write_commit_details;
 use crate::failure::{Failure, Result};
+use crate::knowledge_view::{row, write_rows};
 use crate::labels::Labels;
-use crate::learned::{row, rows};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
-use crate::transcript::{marks, one_line, wrapped, write_content};
+use crate::transcript::{badges, one_line, write_content, write_wrapped};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -44,7 +44,7 @@ pub(crate) struct ShowArgs {
 }
 
 /// A turn and its neighbours.
-struct Shown {
+struct TurnDetails {
     turn: TurnView,
     children: Vec<TurnView>,
     siblings: Vec<TurnView>,
@@ -52,7 +52,7 @@ struct Shown {
     rings: Option<TurnRings>,
 }
 
-pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
+pub(crate) fn show(session: &CliSession, args: &ShowArgs) -> Result<()> {
     let named = match &args.turn {
         Some(named) => named.clone(),
         None => session.tip()?,
@@ -72,12 +72,12 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         true => Some(session.engine.versioning().rings(&session.call, by_id())?),
         false => None,
     };
-    // A deleted turn has no neighbours in the tree as it is shown.
+    // A deleted turn has no neighbours in the visible tree.
     let beside = |find: &dyn Fn(TurnRef) -> tine_api::Result<Vec<TurnView>>| match turn.presence {
         Presence::Deleted => Ok(Vec::new()),
         Presence::Live | Presence::Split => find(by_id()),
     };
-    let shown = Shown {
+    let shown = TurnDetails {
         rings,
         children: beside(&|turn| session.engine.children(&session.call, turn))?,
         siblings: beside(&|turn| session.engine.siblings(&session.call, turn))?,
@@ -97,8 +97,8 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
             ("siblings", args.siblings, &shown.siblings),
             ("versions", args.versions, &shown.versions),
         ];
-        for (name, asked, turns) in lists {
-            if asked {
+        for (name, requested, turns) in lists {
+            if requested {
                 writeln!(out, "\n{name}")?;
                 for turn in turns {
                     writeln!(out, "  {}", one_line(&session.screen, turn, 2))?;
@@ -117,8 +117,8 @@ enum TurnOrCommit {
     Commit(Box<CommitView>),
 }
 
-/// What a reference means: a turn, or else a commit.
-fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> {
+/// Resolves a reference to a turn or, failing that, to a commit.
+fn turn_or_commit(session: &CliSession, named: &Reference) -> Result<TurnOrCommit> {
     let refused = match session.scope().and_then(|conversation| {
         let turn = TurnRef { conversation, turn: named.clone() };
         Ok(session.engine.turn(&session.call, turn)?)
@@ -134,21 +134,21 @@ fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> 
     }
 }
 
-fn show_commit(session: &Session, commit: &CommitView) -> Result<()> {
+fn show_commit(session: &CliSession, commit: &CommitView) -> Result<()> {
     if session.answered_json(|| commit.clone())? {
         return Ok(());
     }
-    session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
+    session.screen.text(Paging::Paged, |out| write_commit_details(out, &session.screen, commit))
 }
 
-fn write_rings(out: &mut dyn Write, session: &Session, about: &TurnRings) -> Result<()> {
+fn write_rings(out: &mut dyn Write, session: &CliSession, about: &TurnRings) -> Result<()> {
     let rings = &about.rings;
     let list =
-        |words: Vec<String>| if words.is_empty() { "–".to_owned() } else { words.join(", ") };
+        |items: Vec<String>| if items.is_empty() { "–".to_owned() } else { items.join(", ") };
     let keywords = rings.keywords.iter().map(|it| visible(&it.text).into_owned()).collect();
     let facets = rings.facets.iter().map(|it| it.name.to_owned()).collect();
     let names = about.names.iter().map(|it| format!("{} ({})", visible(&it.name), it.entity_type));
-    let told = [
+    let rows = [
         row("keywords", list(keywords)),
         row("intent", rings.intent.as_str()),
         row("facets", list(facets)),
@@ -156,7 +156,7 @@ fn write_rings(out: &mut dyn Write, session: &Session, about: &TurnRings) -> Res
         row("found by", &about.extractor),
     ];
     writeln!(out, "\nrings")?;
-    rows(out, &session.screen, 2, &told)?;
+    write_rows(out, &session.screen, 2, &rows)?;
     let letters: Vec<char> = about.text.chars().collect();
     for (number, segment) in (1..).zip(&rings.segments) {
         let text: String =
@@ -167,9 +167,9 @@ fn write_rings(out: &mut dyn Write, session: &Session, about: &TurnRings) -> Res
     Ok(())
 }
 
-fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
+fn document(shown: &TurnDetails, args: &ShowArgs) -> impl Serialize {
     #[derive(Serialize)]
-    struct Document {
+    struct TurnDocument {
         #[serde(flatten)]
         turn: TurnView,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,8 +181,8 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
         #[serde(skip_serializing_if = "Option::is_none")]
         rings: Option<TurnRings>,
     }
-    let views = |asked: bool, turns: &[TurnView]| asked.then(|| turns.to_vec());
-    Document {
+    let views = |requested: bool, turns: &[TurnView]| requested.then(|| turns.to_vec());
+    TurnDocument {
         turn: shown.turn.clone(),
         children: views(args.children, &shown.children),
         siblings: views(args.siblings, &shown.siblings),
@@ -193,8 +193,8 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
 
 fn write_facts(
     out: &mut dyn Write,
-    session: &Session,
-    shown: &Shown,
+    session: &CliSession,
+    shown: &TurnDetails,
     labels: &Labels,
 ) -> Result<()> {
     let (turn, paint) = (&shown.turn, session.screen.paint);
@@ -231,7 +231,7 @@ fn write_facts(
     let lists = [
         ("branches", labels.branches(&turn.id).join(", ")),
         ("bookmarks", labels.bookmarks(&turn.id).join(", ")),
-        ("state", marks(turn).join(", ")),
+        ("state", badges(turn).join(", ")),
         ("title", turn.metadata.title.clone().unwrap_or_default()),
         ("auto title", turn.metadata.auto_title.clone().unwrap_or_default()),
         ("tags", turn.metadata.tags.iter().cloned().collect::<Vec<_>>().join(", ")),
@@ -249,8 +249,8 @@ fn write_facts(
     Ok(())
 }
 
-/// The root is no turn, but it is what a conversation begins with.
-fn show_root(session: &Session) -> Result<()> {
+/// Shows the root, which is not a turn but the start of the conversation.
+fn show_root(session: &CliSession) -> Result<()> {
     let id = session.conversation()?;
     let conversation = session.engine.conversation(&session.call, &id)?;
     if session.answered_json(|| conversation.clone())? {
@@ -279,7 +279,7 @@ fn show_root(session: &Session) -> Result<()> {
                 }
                 if let Some(prompt) = &root.system_prompt {
                     writeln!(out)?;
-                    wrapped(out, &session.screen, prompt, None)?;
+                    write_wrapped(out, &session.screen, prompt, None)?;
                 }
             }
         }

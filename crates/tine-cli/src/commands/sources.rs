@@ -1,4 +1,4 @@
-//! `tine source`: what was kept, and its bytes.
+//! `tine source`: lists sources, shows their metadata and writes their bytes.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,11 +7,11 @@ use tine_core::{Kind, SourceId};
 use tine_engine::{RunQuery, SourceView};
 
 use crate::failure::{Failure, Result};
-use crate::learned::{row, rows, run_line, source_line};
-use crate::session::Session;
+use crate::knowledge_view::{row, run_line, source_line, write_rows};
+use crate::record_args;
+use crate::session::CliSession;
 use crate::terminal::text::{is_plain, visible};
 use crate::terminal::{Paging, precise_time};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,11 +21,11 @@ Examples:
   tine source cat src_0123456789abcdef0123456789abcdef > copy.pdf")]
 pub(crate) struct SourceArgs {
     #[command(subcommand)]
-    what: What,
+    subcommand: SourceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum SourceCommand {
     /// List sources in the order in which they came
     List {
         /// Only the first N
@@ -47,15 +47,17 @@ enum What {
     },
 }
 
-pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
-    match &args.what {
-        What::List { number } => list(session, *number),
-        What::Show { source } => show(session, things::id(source)?),
-        What::Cat { source, force } => cat(session, things::id(source)?, *force),
+pub(crate) fn source(session: &CliSession, args: &SourceArgs) -> Result<()> {
+    match &args.subcommand {
+        SourceCommand::List { number } => list(session, *number),
+        SourceCommand::Show { source } => show(session, record_args::parse_id(source)?),
+        SourceCommand::Cat { source, force } => {
+            cat(session, record_args::parse_id(source)?, *force)
+        }
     }
 }
 
-fn list(session: &Session, number: Option<usize>) -> Result<()> {
+fn list(session: &CliSession, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
     let found = session.pages(number, ask)?;
@@ -70,29 +72,29 @@ fn list(session: &Session, number: Option<usize>) -> Result<()> {
     })
 }
 
-/// What is known of a source, one row for each.
+/// Returns rows that describe a source.
 pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
-    let mut told = vec![
+    let mut rows = vec![
         row("source", source.id),
         row("sha256", source.content_hash.to_hex()),
         row("bytes", source.size_bytes),
         row("type", visible(&source.mime_type)),
     ];
     if let Some(name) = &source.original_filename {
-        told.push(row("name", visible(name)));
+        rows.push(row("name", visible(name)));
     }
     let by = visible(&source.stored_by);
-    told.push(row("stored", format!("{} by {by}", precise_time(source.stored_at))));
+    rows.push(row("stored", format!("{} by {by}", precise_time(source.stored_at))));
     if let Some(turn) = source.turn {
-        told.push(row("turn", turn));
+        rows.push(row("turn", turn));
     }
     if source.purged {
-        told.push(row("state", "purged: its bytes were erased"));
+        rows.push(row("state", "purged: its bytes were erased"));
     }
-    told
+    rows
 }
 
-fn show(session: &Session, id: SourceId) -> Result<()> {
+fn show(session: &CliSession, id: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let source = knowledge.source(&session.call, id)?;
     if session.answered_json(|| source.clone())? {
@@ -102,7 +104,7 @@ fn show(session: &Session, id: SourceId) -> Result<()> {
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let runs = session.pages(None, ask)?.items;
     session.screen.text(Paging::Paged, |out| {
-        rows(out, &session.screen, 0, &source_rows(&source))?;
+        write_rows(out, &session.screen, 0, &source_rows(&source))?;
         for run in &runs {
             writeln!(out, "{}", run_line(&session.screen, run))?;
         }
@@ -110,7 +112,7 @@ fn show(session: &Session, id: SourceId) -> Result<()> {
     })
 }
 
-fn cat(session: &Session, id: SourceId, force: bool) -> Result<()> {
+fn cat(session: &CliSession, id: SourceId, force: bool) -> Result<()> {
     if session.screen.json {
         let why = "`tine source cat` writes bytes, not JSON; `tine source show` describes them";
         return Err(Failure::invalid(why));

@@ -1,4 +1,4 @@
-//! `tine store`: turns of hosts without branches, sources, and facts that somebody structured.
+//! `tine store`: stores turns of hosts without branches, sources, and structured facts.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -17,9 +17,9 @@ use tine_store::OpenMode;
 use super::append::role_parser;
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
-use crate::input::{self, Source};
-use crate::learned::{row, rows, run_row, stored_turn, write_asides};
-use crate::session::{self, Session};
+use crate::input::{self, InputSource};
+use crate::knowledge_view::{row, run_row, stored_turn_rows, write_notes, write_rows};
+use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
 
@@ -31,33 +31,33 @@ Examples:
   tine store facts facts.json")]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
-    what: What,
+    subcommand: StoreCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum StoreCommand {
     /// Keep a turn under its host's id; every store is one more observation of it
-    Turn(Box<TurnArgs>),
+    Turn(Box<StoreTurnArgs>),
     /// Keep bytes as they are, for ever and once
-    Source(SourceArgs),
+    Source(StoreSourceArgs),
     /// Keep facts that are structured already
-    Facts(FactsArgs),
+    Facts(StoreFactsArgs),
 }
 
 /// Whether a store is followed by an interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Follow {
+enum InterpretChoice {
     None,
     Queue,
     Wait,
 }
 
-impl From<Follow> for Interpret {
-    fn from(follow: Follow) -> Self {
-        match follow {
-            Follow::None => Interpret::None,
-            Follow::Queue => Interpret::Queue,
-            Follow::Wait => Interpret::Wait,
+impl From<InterpretChoice> for Interpret {
+    fn from(choice: InterpretChoice) -> Self {
+        match choice {
+            InterpretChoice::None => Interpret::None,
+            InterpretChoice::Queue => Interpret::Queue,
+            InterpretChoice::Wait => Interpret::Wait,
         }
     }
 }
@@ -75,7 +75,7 @@ Examples:
   tine store turn trip --turn-id 2 --interpret wait 'I need to book a hotel by Friday.'
   date | tine store turn trip --turn-id 3 --role tool --tool-call-id c1 -
   tine observations trip:1:user                                every version of the question")]
-struct TurnArgs {
+struct StoreTurnArgs {
     /// The conversation; it is made if it is not there
     #[arg(value_name = "CONVERSATION")]
     host_conversation: String,
@@ -118,7 +118,7 @@ struct TurnArgs {
     /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
     /// or not at all
     #[arg(long, value_name = "WHEN", default_value = "none")]
-    interpret: Follow,
+    interpret: InterpretChoice,
     /// By which interpreter [default: `interpret.default` of the settings, else rules]
     #[arg(long, value_name = "NAME")]
     interpreter: Option<String>,
@@ -138,7 +138,7 @@ Examples:
   tine store source scan.pdf --interpret none
   tine store source notes.md --interpret wait --interpreter rules
   curl -s https://example.org | tine store source - --mime text/html --name example.html")]
-struct SourceArgs {
+struct StoreSourceArgs {
     /// The file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -151,7 +151,7 @@ struct SourceArgs {
     /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
     /// or not at all
     #[arg(long, value_name = "WHEN", default_value = "queue")]
-    interpret: Follow,
+    interpret: InterpretChoice,
     /// By which interpreter [default: `interpret.default` of the settings, else rules]
     #[arg(long, value_name = "NAME")]
     interpreter: Option<String>,
@@ -171,7 +171,7 @@ entity of the same call, counted from 0; and the same with target_.
 Examples:
   tine store facts facts.json
   echo '{\"entities\":[{\"entity_type\":\"person\",\"fields\":{\"name\":\"Ada\"}}]}' | tine store facts")]
-struct FactsArgs {
+struct StoreFactsArgs {
     /// The file; `-`, or nothing, reads standard input
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
     file: PathBuf,
@@ -181,19 +181,19 @@ struct FactsArgs {
 }
 
 pub(crate) fn store(globals: &Globals, args: StoreArgs) -> Result<()> {
-    match args.what {
-        What::Turn(args) => turn(globals, *args),
-        What::Source(args) => source(globals, args),
-        What::Facts(args) => store_facts(globals, &args),
+    match args.subcommand {
+        StoreCommand::Turn(args) => turn(globals, *args),
+        StoreCommand::Source(args) => source(globals, args),
+        StoreCommand::Facts(args) => store_facts(globals, &args),
     }
 }
 
-fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
-    // Everything is read before a store is made for it: a bad call leaves nothing behind.
+fn turn(globals: &Globals, args: StoreTurnArgs) -> Result<()> {
+    // Read all input before creating a store: an invalid call creates nothing.
     let message = message(&args, &session::limits())?;
     let attachments: Vec<SourceId> =
-        args.attach.iter().map(|id| crate::things::id(id)).collect::<Result<_>>()?;
-    let session = Session::open(globals, OpenMode::Create)?;
+        args.attach.iter().map(|id| crate::record_args::parse_id(id)).collect::<Result<_>>()?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let request = StoreTurn {
         conversation: Some(args.host_conversation),
         turn_id: args.turn_id,
@@ -211,25 +211,27 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_turn(&call, request)?;
     if session.screen.json {
-        let told = StoredTurnAnswer::new(done, false);
-        return session.screen.document(&Leading::new(&session.call.project, told));
+        let answer = StoredTurnAnswer::new(done, false);
+        return session.screen.document(&Leading::new(&session.call.project, answer));
     }
     session.screen.text(Paging::Direct, |out| {
-        let mut told = stored_turn(&session.screen, &done);
-        told.extend(run_row(&session.screen, done.interpretation.as_ref()));
-        rows(out, &session.screen, 0, &told)?;
-        write_asides(out, &done.warnings, done.replayed, done.undone)
+        let mut rows = stored_turn_rows(&session.screen, &done);
+        rows.extend(run_row(&session.screen, done.interpretation.as_ref()));
+        write_rows(out, &session.screen, 0, &rows)?;
+        write_notes(out, &done.warnings, done.replayed, done.undone)
     })
 }
 
-fn message(args: &TurnArgs, limits: &Limits) -> Result<Message> {
+fn message(args: &StoreTurnArgs, limits: &Limits) -> Result<Message> {
     let body = match (&args.file, &args.content_json) {
-        (Some(file), _) => input::body(Source::named(file).text(limits)?, args.role, limits)?,
+        (Some(file), _) => {
+            input::body(InputSource::from_path(file).read_text(limits)?, args.role, limits)?
+        }
         (None, Some(json)) => {
             let content = input::json_argument("--content-json", json, limits)?;
             input::content(content, args.role, limits)?
         }
-        (None, None) => input::body(input::words_or_stdin(&args.text, limits)?, args.role, limits)?,
+        (None, None) => input::body(input::text_or_stdin(&args.text, limits)?, args.role, limits)?,
     };
     let message = Message {
         role: args.role,
@@ -243,19 +245,19 @@ fn message(args: &TurnArgs, limits: &Limits) -> Result<Message> {
     Ok(message)
 }
 
-/// A file that is read from its beginning as often as needed, and never as a whole.
-struct OnDisk(PathBuf);
+/// A file that is streamed from its beginning whenever it is opened.
+struct FileBytes(PathBuf);
 
-impl SourceBytes for OnDisk {
+impl SourceBytes for FileBytes {
     fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(File::open(&self.0)?))
     }
 }
 
-/// What came through a pipe, in a file that has no name.
-struct Spooled(Mutex<File>);
+/// Standard input, spooled to an unnamed temporary file.
+struct SpooledStdin(Mutex<File>);
 
-impl SourceBytes for Spooled {
+impl SourceBytes for SpooledStdin {
     fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         let poisoned = |_| io::Error::other("a reader before this one met a defect");
         let mut file = self.0.lock().map_err(poisoned)?.try_clone()?;
@@ -264,12 +266,14 @@ impl SourceBytes for Spooled {
     }
 }
 
-fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
-    let from = Source::named(&args.file);
+fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
+    let from = InputSource::from_path(&args.file);
     let name = match (&args.name, &from) {
         (Some(name), _) => Some(name.clone()),
-        (None, Source::Stdin) => None,
-        (None, Source::File(path)) => path.file_name().map(|it| it.to_string_lossy().into_owned()),
+        (None, InputSource::Stdin) => None,
+        (None, InputSource::File(path)) => {
+            path.file_name().map(|it| it.to_string_lossy().into_owned())
+        }
     };
     let mime_type = match (args.mime, &name) {
         (Some(mime), _) => mime,
@@ -280,14 +284,14 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
         }
     };
     let content: Arc<dyn SourceBytes> = match &from {
-        Source::File(path) => {
-            // A file that is not there is refused here, where it has a name.
+        InputSource::File(path) => {
+            // Fail here if the file does not exist, so that the error names it.
             drop(from.open_file()?);
-            Arc::new(OnDisk(path.clone()))
+            Arc::new(FileBytes(path.clone()))
         }
-        Source::Stdin => Arc::new(Spooled(Mutex::new(spooled()?))),
+        InputSource::Stdin => Arc::new(SpooledStdin(Mutex::new(spool_stdin()?))),
     };
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let request = NewSource {
         content,
         mime_type,
@@ -303,18 +307,18 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
     report_source(&session, &done)
 }
 
-fn spooled() -> Result<File> {
+fn spool_stdin() -> Result<File> {
     let internal = |error: io::Error| {
         Failure::refused(Kind::Internal, format!("standard input cannot be kept: {error}"))
     };
     let limit = session::limits().source_bytes as u64;
     let mut file = tempfile::tempfile().map_err(internal)?;
-    // One more than is allowed, so that the engine finds out and says so.
+    // Read one byte more than allowed, so that the engine reports the limit.
     io::copy(&mut io::stdin().take(limit.saturating_add(1)), &mut file).map_err(internal)?;
     Ok(file)
 }
 
-/// What bytes are, by the ending of their name.
+/// Returns the MIME type for a file name's extension.
 fn mime_of(name: &str) -> &'static str {
     let ending = Path::new(name).extension().and_then(|it| it.to_str()).unwrap_or_default();
     match ending.to_ascii_lowercase().as_str() {
@@ -344,41 +348,41 @@ fn mime_of(name: &str) -> &'static str {
     }
 }
 
-fn report_source(session: &Session, done: &StoredSource) -> Result<()> {
+fn report_source(session: &CliSession, done: &StoredSource) -> Result<()> {
     let (screen, source) = (&session.screen, &done.source);
     screen.text(Paging::Direct, |out| {
         let id = screen.paint.hash(&source.id.to_string());
-        let mut told = vec![
+        let mut rows = vec![
             row("source", format!("{id}  {}", done.outcome.as_str())),
             row("sha256", source.content_hash.to_hex()),
             row("bytes", source.size_bytes),
             row("type", visible(&source.mime_type)),
         ];
         if let Some(turn) = &done.turn {
-            told.extend(stored_turn(screen, turn));
+            rows.extend(stored_turn_rows(screen, turn));
         }
-        told.extend(run_row(screen, done.interpretation.as_ref()));
-        rows(out, screen, 0, &told)?;
-        write_asides(out, &done.warnings, done.replayed, false)
+        rows.extend(run_row(screen, done.interpretation.as_ref()));
+        write_rows(out, screen, 0, &rows)?;
+        write_notes(out, &done.warnings, done.replayed, false)
     })
 }
 
-/// What a store of facts may have: what is left of a server's form without files and runs.
+/// Accepted members: those of the HTTP body without files and runs.
 const FACTS: [&str; 4] = ["entities", "relationships", "source_id", "agent"];
 
-/// Reads facts that somebody structured. Unknown members are refused: a misspelt `observed_at`
-/// must not become now.
-fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
-    let bytes = from.bytes(limits)?;
-    // Read strictly as well: a name that is there twice has no meaning.
-    let json = input::json(from, &bytes, limits)?;
+/// Reads structured facts. Unknown members are refused, so that a misspelt `observed_at` does not
+/// silently become the current time.
+fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
+    let bytes = from.read_bytes(limits)?;
+    // Parse strictly as well, to refuse duplicate keys.
+    let json = input::parse_json(from, &bytes, limits)?;
     let Some(members) = json.as_object() else {
         let why = format!("a store of facts is an object, not {}", json.type_name());
         return Err(Failure::invalid(why));
     };
     if let Some(other) = members.keys().find(|name| !FACTS.contains(name)) {
-        let known = FACTS.join(", ");
-        let why = format!("a store of facts has no member `{other}`; there are {known}");
+        let accepted = FACTS.join(", ");
+        let why = format!("a store of facts has no member `{other}`; there are {accepted}");
         return Err(Failure::invalid(why));
     }
     let store: bodies::Store = serde_json::from_slice(&bytes)
@@ -386,10 +390,10 @@ fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
     Ok(store.into_parts(limits)?.facts.unwrap_or_default())
 }
 
-fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
-    let request = facts(&Source::named(&args.file), &session::limits())?;
+fn store_facts(globals: &Globals, args: &StoreFactsArgs) -> Result<()> {
+    let request = facts(&InputSource::from_path(&args.file), &session::limits())?;
     let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
-    let session = Session::open(globals, OpenMode::Create)?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_facts(&call, request)?;
     if session.answered_json(|| StoredFactsAnswer::from(done.clone()))? {
@@ -398,7 +402,7 @@ fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
     report_facts(&session, &done, &types)
 }
 
-fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Result<()> {
+fn report_facts(session: &CliSession, done: &StoredFacts, types: &[String]) -> Result<()> {
     let paint = session.screen.paint;
     session.screen.text(Paging::Direct, |out| {
         for (fact, entity_type) in done.entities.iter().zip(types) {
@@ -410,11 +414,11 @@ fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Resu
             let made = one.outcome.map_or("", tine_api::Outcome::as_str);
             writeln!(out, "{}  {}  {}  {made}", one.source, one.relation, one.target)?;
         }
-        let told = [row("source", done.source.id), row("run", done.interpretation)];
-        rows(out, &session.screen, 0, &told)?;
+        let rows = [row("source", done.source.id), row("run", done.interpretation)];
+        write_rows(out, &session.screen, 0, &rows)?;
         if !done.unknown_fields.is_empty() {
             writeln!(out, "not in their schemas: {}", visible(&done.unknown_fields.join(", ")))?;
         }
-        write_asides(out, &done.warnings, done.replayed, false)
+        write_notes(out, &done.warnings, done.replayed, false)
     })
 }

@@ -1,7 +1,7 @@
-//! `tine sync`: what is missing on either side, from one to the other.
+//! `tine sync`: exchanges missing turns and operations with another store or a server.
 //!
-//! Conversation by conversation, each in one transaction: ended at any point, the next run goes on.
-//! `docs/sync.md` says what travels.
+//! Each conversation is synced in one transaction, so the next run resumes an interrupted sync.
+//! `docs/sync.md` describes what is exchanged.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, IsTerminal};
@@ -22,8 +22,8 @@ use tine_store::OpenMode;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::server_peer::ServerPeer;
-use crate::session::{Session, limits};
-use crate::store_place::StorePlace;
+use crate::session::{CliSession, limits};
+use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
 use crate::terminal::text::count;
 
@@ -56,9 +56,9 @@ pub(crate) struct SyncArgs {
     create: bool,
 }
 
-/// What travelled in one direction.
+/// Totals for one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Travelled {
+struct TransferTotals {
     conversations: u64,
     diverged: u64,
     turns: u64,
@@ -67,7 +67,7 @@ struct Travelled {
     bytes: u64,
 }
 
-impl Travelled {
+impl TransferTotals {
     fn add(&mut self, done: &Pulled) {
         self.conversations += u64::from(done.operations > 0);
         self.diverged += u64::from(done.diverged && done.turns > 0);
@@ -78,18 +78,18 @@ impl Travelled {
     }
 }
 
-/// What a whole sync did.
+/// The outcome of a sync.
 #[derive(Debug, Default, Serialize)]
-struct Report {
-    pulled: Travelled,
-    pushed: Travelled,
-    /// What was done otherwise than one might think.
+struct SyncReport {
+    pulled: TransferTotals,
+    pushed: TransferTotals,
+    /// Unexpected outcomes, such as renamed bookmarks.
     notes: Vec<String>,
-    /// What was refused; everything else was synced.
+    /// Conversations that were refused; all others were synced.
     kept_back: Vec<KeptBack>,
 }
 
-/// A conversation that could not be brought from one side to the other.
+/// A conversation that could not be transferred.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct KeptBack {
     project_id: String,
@@ -100,30 +100,30 @@ struct KeptBack {
     kind: Kind,
 }
 
-/// The other side.
-enum Remote {
+/// The other side of a sync.
+enum SyncRemote {
     Store(Engine),
     Server(ServerPeer),
 }
 
-impl Remote {
+impl SyncRemote {
     fn peer(&self) -> &dyn Peer {
         match self {
-            Remote::Store(engine) => engine,
-            Remote::Server(client) => client,
+            SyncRemote::Store(engine) => engine,
+            SyncRemote::Server(client) => client,
         }
     }
 
     fn projects(&self) -> Result<Vec<tine_engine::ProjectView>> {
         Ok(match self {
-            Remote::Store(engine) => engine.projects()?,
-            Remote::Server(client) => client.0.projects()?,
+            SyncRemote::Store(engine) => engine.projects()?,
+            SyncRemote::Server(client) => client.0.projects()?,
         })
     }
 }
 
-/// One conversation, and how far its log has come here and there.
-struct Work {
+/// A conversation to sync, with the end of its log on both sides.
+struct SyncTask {
     call: Call,
     id: ConversationId,
     here: Option<LogMark>,
@@ -131,20 +131,20 @@ struct Work {
 }
 
 pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
-    let session = Session::open(globals, OpenMode::Create)?;
-    let here = session.engine.here("sync", "run it where the store is")?;
+    let session = CliSession::open(globals, OpenMode::Create)?;
+    let here = session.engine.require_local("sync", "run it where the store is")?;
     let remote = remote(globals, args)?;
-    let mut report = Report::default();
+    let mut report = SyncReport::default();
     let projects: BTreeSet<ProjectId> = match globals.project() {
         Some(_) => BTreeSet::from([session.call.project.clone()]),
         None => here.projects()?.into_iter().chain(remote.projects()?).map(|it| it.id).collect(),
     };
-    let mut work = Vec::new();
+    let mut tasks = Vec::new();
     for project in projects {
-        // What an earlier sync, cut off, has erased and not swept out of the files.
+        // Finish erasures that an interrupted sync left in the files.
         let there = match &remote {
-            Remote::Store(there) => Some(there),
-            Remote::Server(_) => None,
+            SyncRemote::Store(there) => Some(there),
+            SyncRemote::Server(_) => None,
         };
         for side in iter::once(here).chain(there) {
             if let Err(error) = side.sweep(&project) {
@@ -152,20 +152,20 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
             }
         }
         let call = session.call.clone().in_project(project);
-        work.extend(differing(here, remote.peer(), &call)?);
+        tasks.extend(differing_logs(here, remote.peer(), &call)?);
     }
-    let bar = bar(work.len() as u64, io::stderr().is_terminal() && !globals.json);
-    for one in &work {
-        exchange(here, remote.peer(), one, args, &mut report)?;
+    let bar = bar(tasks.len() as u64, io::stderr().is_terminal() && !globals.json);
+    for task in &tasks {
+        exchange(here, remote.peer(), task, args, &mut report)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    say(&session, &report)?;
-    complete(&report)
+    print_report(&session, &report)?;
+    fail_if_kept_back(&report)
 }
 
-/// Fails where something was kept back, as its first refusal would.
-fn complete(report: &Report) -> Result<()> {
+/// Returns the first refusal as an error, if any conversation was kept back.
+fn fail_if_kept_back(report: &SyncReport) -> Result<()> {
     let Some(first) = report.kept_back.first() else { return Ok(()) };
     let mut ids: Vec<(&str, &str)> =
         report.kept_back.iter().map(|it| (&*it.project_id, &*it.conversation_id)).collect();
@@ -179,27 +179,27 @@ fn complete(report: &Report) -> Result<()> {
     Err(Failure::refused(first.kind, why))
 }
 
-/// The conversations of a project whose logs are not the same on both sides, in the order in which
-/// they were made: a side that is new lists them in the order of the other.
-fn differing(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<Work>> {
-    let (ours, theirs) = (ends(here, call)?, ends(there, call)?);
+/// Returns the conversations of a project whose logs differ, in order of creation, so that a new
+/// store lists them in the same order.
+fn differing_logs(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<SyncTask>> {
+    let (ours, theirs) = (log_ends(here, call)?, log_ends(there, call)?);
     let mut others: HashMap<ConversationId, LogMark> = theirs.iter().cloned().collect();
-    let mut work = Vec::new();
+    let mut tasks = Vec::new();
     for (id, here) in ours {
         let there = others.remove(&id);
-        work.push(Work { call: call.clone(), id, here: Some(here), there });
+        tasks.push(SyncTask { call: call.clone(), id, here: Some(here), there });
     }
     for (id, there) in theirs {
         if others.contains_key(&id) {
-            work.push(Work { call: call.clone(), id, here: None, there: Some(there) });
+            tasks.push(SyncTask { call: call.clone(), id, here: None, there: Some(there) });
         }
     }
-    work.retain(|one| one.here != one.there);
-    Ok(work)
+    tasks.retain(|task| task.here != task.there);
+    Ok(tasks)
 }
 
-/// How far each log of a project has come.
-fn ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> {
+/// Returns the end of each log of a project.
+fn log_ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> {
     let mut ends = Vec::new();
     let mut page = Page::default();
     loop {
@@ -215,50 +215,50 @@ fn ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> 
 fn exchange(
     here: &Engine,
     there: &dyn Peer,
-    work: &Work,
+    task: &SyncTask,
     args: &SyncArgs,
-    report: &mut Report,
+    report: &mut SyncReport,
 ) -> Result<()> {
-    let Work { call, id, here: ours, there: theirs } = work;
+    let SyncTask { call, id, here: ours, there: theirs } = task;
     if !args.push {
         let done = pull(there, here, call, id, (*theirs, *ours), args.erase);
-        let done = report.noted(work, "here", done)?;
+        let done = report.record_outcome(task, "here", done)?;
         report.pulled.add(&done);
     }
     if !args.pull {
         let ours = here.log_end(call, id)?;
         let done = carry(here, there, call, id, (ours, *theirs));
-        let done = report.noted(work, "there", done)?;
+        let done = report.record_outcome(task, "there", done)?;
         report.pushed.add(&done);
     }
     Ok(())
 }
 
-impl Report {
-    fn keep_back(&mut self, work: &Work, kind: Kind, message: String) {
-        let (project_id, conversation_id) = (work.call.project.to_string(), work.id.to_string());
+impl SyncReport {
+    fn keep_back(&mut self, task: &SyncTask, kind: Kind, message: String) {
+        let (project_id, conversation_id) = (task.call.project.to_string(), task.id.to_string());
         let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
-        // Mostly what keeps it from one side keeps it from the other.
+        // The same refusal usually occurs in both directions; report it once.
         if self.kept_back.last() != Some(&kept) {
             self.kept_back.push(kept);
         }
     }
 
-    /// What was done with a conversation; a refusal that is about it alone is noted.
-    fn noted(
+    /// Records the outcome for a conversation; an error that affects only it is not returned.
+    fn record_outcome(
         &mut self,
-        work: &Work,
+        task: &SyncTask,
         side: &str,
         done: tine_engine::Result<Pulled>,
     ) -> Result<Pulled> {
-        let id = &work.id;
+        let id = &task.id;
         let done = match done {
-            Err(error) if is_about_one(error.kind()) => {
+            Err(error) if affects_one_conversation(error.kind()) => {
                 let advice = match error {
                     Error::WouldErase { .. } => "; --erase erases it here, too",
                     _ => "",
                 };
-                self.keep_back(work, error.kind(), format!("{error}{advice}"));
+                self.keep_back(task, error.kind(), format!("{error}{advice}"));
                 Pulled::default()
             }
             done => done?,
@@ -269,7 +269,7 @@ impl Report {
                 "the other side has erased {turns} of it for ever that went on here; what is here \
                  was kept; --erase erases it here, too"
             );
-            self.keep_back(work, Kind::Protected, why);
+            self.keep_back(task, Kind::Protected, why);
         }
         for Renamed { from, to } in &done.renamed {
             self.notes.push(format!(
@@ -284,8 +284,8 @@ impl Report {
     }
 }
 
-/// A refusal that is no reason to leave out other conversations.
-fn is_about_one(kind: Kind) -> bool {
+/// Returns whether other conversations can be synced after an error of this kind.
+fn affects_one_conversation(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::Invalid
@@ -298,20 +298,20 @@ fn is_about_one(kind: Kind) -> bool {
     )
 }
 
-fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
+fn remote(globals: &Globals, args: &SyncArgs) -> Result<SyncRemote> {
     if args.remote.starts_with("http://") || args.remote.starts_with("https://") {
         let client = tine_client::Client::new(&args.remote)?.with_limits(limits());
-        return Ok(Remote::Server(ServerPeer(match globals.token()? {
+        return Ok(SyncRemote::Server(ServerPeer(match globals.token()? {
             Some(token) => client.with_token(&token)?,
             None => client,
         })));
     }
-    let place = StorePlace::named(Path::new(&args.remote))?;
-    if place.is(&StorePlace::of(globals)?) {
+    let location = StoreLocation::parse(Path::new(&args.remote))?;
+    if location.is_same_as(&StoreLocation::from_globals(globals)?) {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
-    let store = place.open(mode).map_err(|failure| match failure.kind() {
+    let store = location.open(mode).map_err(|failure| match failure.kind() {
         Kind::NotFound => {
             let why = format!("there is no store at {}; --create makes one", args.remote);
             Failure::refused(Kind::NotFound, why)
@@ -319,7 +319,7 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
         _ => failure,
     })?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    Ok(Remote::Store(Engine::with(store, clock, entropy, limits())))
+    Ok(SyncRemote::Store(Engine::with(store, clock, entropy, limits())))
 }
 
 fn bar(conversations: u64, shown: bool) -> ProgressBar {
@@ -333,7 +333,7 @@ fn bar(conversations: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-fn say(session: &Session, report: &Report) -> Result<()> {
+fn print_report(session: &CliSession, report: &SyncReport) -> Result<()> {
     if session.answered_json(|| report)? {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `tine timeline`: what has a date.
+//! `tine timeline`: lists dated records in order.
 
 use clap::Args;
 use tine_core::Timestamp;
@@ -6,8 +6,8 @@ use tine_engine::TimelineEntry;
 
 use crate::arguments::day_or_time;
 use crate::failure::Result;
-use crate::learned::room;
-use crate::session::Session;
+use crate::knowledge_view::room;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, width};
 
@@ -30,7 +30,7 @@ pub(crate) struct TimelineArgs {
     number: Option<usize>,
 }
 
-pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
+pub(crate) fn timeline(session: &CliSession, args: &TimelineArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
     let found = session.pages(args.number, ask)?;

@@ -1,4 +1,4 @@
-//! `tine token`: words by which a server knows who may do what.
+//! `tine token`: creates, lists and revokes access tokens of a server.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::store_place::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
@@ -22,11 +22,11 @@ Examples:
   tine token revoke phone")]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
-    action: Action,
+    subcommand: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum TokenCommand {
     /// Make a token and show it
     Create {
         /// What to call it; changes made with it are recorded under this name
@@ -48,7 +48,7 @@ enum Action {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct TokenDocument<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
@@ -57,11 +57,11 @@ struct Shown<'a> {
     created_at: &'a str,
 }
 
-impl<'a> Shown<'a> {
-    fn of(token: &'a Token, word: Option<&'a str>) -> Self {
-        Shown {
+impl<'a> TokenDocument<'a> {
+    fn of(token: &'a Token, secret: Option<&'a str>) -> Self {
+        TokenDocument {
             name: &token.name,
-            token: word,
+            token: secret,
             project: token.project.as_deref(),
             write: token.write,
             created_at: &token.created_at,
@@ -70,16 +70,16 @@ impl<'a> Shown<'a> {
 }
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
-    globals.only_here("tine token", "make the token there, with --store PATH")?;
-    let place = StorePlace::of(globals)?;
-    let path = place.token_file()?;
+    globals.require_local("tine token", "make the token there, with --store PATH")?;
+    let location = StoreLocation::from_globals(globals)?;
+    let path = location.token_file()?;
     let failed = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
     };
     let mut file = TokenFile::read(&path).map_err(failed)?;
     let screen = Screen::new(globals);
-    match args.action {
-        Action::Create { name, read, all_projects } => {
+    match args.subcommand {
+        TokenCommand::Create { name, read, all_projects } => {
             let limits = Limits::default();
             let name = Name::new(name, &limits)?.to_string();
             if file.tokens.iter().any(|token| token.name == name) {
@@ -92,28 +92,29 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
                 (false, Some(set)) => Some(ProjectId::new(set.value, &limits)?.to_string()),
                 (false, None) => Some(ProjectId::default().to_string()),
             };
-            let word = random_word();
+            let secret = random_token();
             let created_at = SystemClock.now().to_string();
             let made =
-                Token { name, digest: token_digest(&word), project, write: !read, created_at };
+                Token { name, digest: token_digest(&secret), project, write: !read, created_at };
             file.tokens.push(made.clone());
-            // A token belongs to a store: in a folder the store comes first, whoever makes it.
-            match &place {
-                StorePlace::Folder(_) => drop(place.open(OpenMode::Create)?),
-                StorePlace::Database(_) => {
+            // Tokens belong to a store: create the store in the folder first.
+            match &location {
+                StoreLocation::Folder(_) => drop(location.open(OpenMode::Create)?),
+                StoreLocation::Database(_) => {
                     let folder = path.parent().unwrap_or(&path);
                     std::fs::create_dir_all(folder).map_err(failed)?;
                 }
             }
             file.write(&path).map_err(failed)?;
             if screen.json {
-                return screen.document(&Shown::of(&made, Some(&word)));
+                return screen.document(&TokenDocument::of(&made, Some(&secret)));
             }
-            screen.line(&word)
+            screen.line(&secret)
         }
-        Action::List => {
+        TokenCommand::List => {
             if screen.json {
-                let all: Vec<_> = file.tokens.iter().map(|token| Shown::of(token, None)).collect();
+                let all: Vec<_> =
+                    file.tokens.iter().map(|token| TokenDocument::of(token, None)).collect();
                 return screen.document(&all);
             }
             screen.text(Paging::Paged, |out| {
@@ -125,7 +126,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
                 Ok(())
             })
         }
-        Action::Revoke { name } => {
+        TokenCommand::Revoke { name } => {
             let before = file.tokens.len();
             file.tokens.retain(|token| token.name != name);
             if file.tokens.len() == before {
@@ -141,8 +142,8 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     }
 }
 
-/// Thirty random bytes, hashed into a word that nobody guesses.
-fn random_word() -> String {
+/// Returns an unguessable token, hashed from 30 random bytes.
+fn random_token() -> String {
     let mut bytes = Vec::with_capacity(30);
     for _ in 0..3 {
         bytes.extend_from_slice(&SystemEntropy.ten_bytes());

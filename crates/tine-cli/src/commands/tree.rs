@@ -1,4 +1,4 @@
-//! `tine tree`: the whole conversation at a glance. How it is drawn: [`crate::tree`].
+//! `tine tree`: draws the whole conversation. [`crate::tree`] describes the layout.
 
 use std::io::Write;
 
@@ -8,9 +8,9 @@ use tine_engine::{ConversationView, TopologyPage, TopologyQuery};
 
 use crate::arguments::{names_root, reference};
 use crate::failure::Result;
-use crate::session::{MAIN, Session};
+use crate::session::{CliSession, MAIN};
 use crate::terminal::Paging;
-use crate::tree::{Drawing, Head, draw, lay_out};
+use crate::tree::{Drawing, RootRow, draw, lay_out};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -40,7 +40,7 @@ pub(crate) struct TreeArgs {
     branch: Option<String>,
 }
 
-pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
+pub(crate) fn tree(session: &CliSession, args: &TreeArgs) -> Result<()> {
     let (conversation, under) = match &args.under {
         Some(reference) if !names_root(reference) => {
             let turn = session.engine.turn(&session.call, session.turn(reference)?)?;
@@ -70,8 +70,8 @@ pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
 /// Draws a topology.
 pub(crate) fn write_tree(
     out: &mut dyn Write,
-    session: &Session,
-    head: Option<&Head>,
+    session: &CliSession,
+    head: Option<&RootRow>,
     topology: &TopologyPage,
     line: Option<TurnId>,
     depth: Option<usize>,
@@ -81,9 +81,9 @@ pub(crate) fn write_tree(
     Ok(draw(out, &drawing, head, &topology.rows, &lines)?)
 }
 
-/// All pages of a topology.
+/// Fetches all pages of a topology.
 pub(crate) fn whole_topology(
-    session: &Session,
+    session: &CliSession,
     conversation: &ConversationId,
     under: Option<TurnId>,
     include_deleted: bool,
@@ -101,12 +101,12 @@ pub(crate) fn whole_topology(
     Ok(topology)
 }
 
-/// The row of the root: the conversation's id and title, and what it was set up with.
-pub(crate) fn head(session: &Session, id: &ConversationId) -> Result<Head> {
+/// Returns the row of the root: the conversation's id, title and configuration.
+pub(crate) fn head(session: &CliSession, id: &ConversationId) -> Result<RootRow> {
     let conversation = session.engine.conversation(&session.call, id)?;
     let branches = session.engine.branches(&session.call, id)?;
     let at_root = branches.iter().filter(|branch| branch.tip.is_none());
-    Ok(Head {
+    Ok(RootRow {
         text: head_text(&conversation),
         branches: at_root.map(|branch| branch.name.to_string()).collect(),
     })

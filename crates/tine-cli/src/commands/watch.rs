@@ -1,7 +1,7 @@
-//! `tine watch`: every change as it happens, until Ctrl-C.
+//! `tine watch`: shows every change as it happens, until Ctrl-C.
 //!
-//! Over a server its events are followed, over a store its feed is looked at, so that changes of
-//! other processes are seen too. Either way each operation comes exactly once and in order.
+//! Subscribes to the events of a server, or polls the feed of a store to see changes of other
+//! processes. Either way, each operation is shown exactly once and in order.
 
 use std::thread;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use tine_store::{FeedPosition, OpenMode};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session};
+use crate::session::{CliSession, SessionEngine};
 use crate::terminal::precise_time;
 use crate::terminal::text::{cut, visible};
 
-/// How often a store is asked for what is new.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which the feed of a store is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Operations read at once.
-const ENTRIES: usize = 128;
+/// Maximum number of operations per read.
+const PAGE_ENTRIES: usize = 128;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -40,15 +40,15 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
-    let session = Session::open(globals, OpenMode::Existing)?;
+    let session = CliSession::open(globals, OpenMode::Existing)?;
     end_on_interrupt()?;
     let project = globals.project().is_some().then(|| session.call.project.clone());
     let conversation = session.named_conversation().cloned();
     let filter = FeedFilter { project, conversation };
     let after = args.after.map(FeedPosition);
     match &session.engine {
-        Place::Here(engine) => look(&session, engine, &filter, after),
-        Place::There(client) => {
+        SessionEngine::Local(engine) => poll_feed(&session, engine, &filter, after),
+        SessionEngine::Remote(client) => {
             let mut follower = client.follow(filter, after)?;
             loop {
                 let entry = follower.wait()?;
@@ -58,9 +58,9 @@ pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
     }
 }
 
-/// Looks at the feed of a store again and again.
-fn look(
-    session: &Session,
+/// Polls the feed of a store.
+fn poll_feed(
+    session: &CliSession,
     engine: &Engine,
     filter: &FeedFilter,
     after: Option<FeedPosition>,
@@ -70,13 +70,13 @@ fn look(
         None => engine.feed_end()?,
     };
     loop {
-        let (entries, now) = match engine.feed(at, filter, ENTRIES) {
+        let (entries, now) = match engine.feed(at, filter, PAGE_ENTRIES) {
             Err(error) if error.kind() == Kind::Busy => (Vec::new(), at),
             read => read?,
         };
         at = at.max(now);
         if entries.is_empty() {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         for entry in entries {
             write(session, entry)?;
@@ -84,7 +84,7 @@ fn look(
     }
 }
 
-fn write(session: &Session, entry: FeedEntry) -> Result<()> {
+fn write(session: &CliSession, entry: FeedEntry) -> Result<()> {
     let screen = &session.screen;
     if screen.json {
         return screen.document(&entry);
@@ -105,7 +105,7 @@ fn write(session: &Session, entry: FeedEntry) -> Result<()> {
     ))
 }
 
-/// Whoever presses Ctrl-C has seen enough: that is how this ends, not how it fails.
+/// Makes Ctrl-C end the process successfully.
 pub(crate) fn end_on_interrupt() -> Result<()> {
     let internal = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("Ctrl-C cannot be waited for: {error}"))

@@ -1,7 +1,7 @@
-//! The terminal: where text goes, how wide and how colourful it may be.
+//! Terminal output: pager, width and colours.
 //!
-//! Stored text is data. Whatever of it would steer a terminal (escape sequences, cursor moves,
-//! changes of writing direction) is shown and not obeyed: see [`text::visible`].
+//! Stored text is untrusted. Escape sequences, cursor movement and bidirectional controls are made
+//! visible and not passed on: see [`text::visible`].
 
 mod paint;
 mod screen;

@@ -1,15 +1,15 @@
-//! Colours, or none.
+//! Optional colours.
 
 use tine_core::Role;
 
-/// Puts colours around texts if the reader can see them.
+/// Adds colours to text, if they are enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// With colours or without.
+    /// Enables or disables colours.
     pub fn new(on: bool) -> Self {
         Paint { on }
     }
@@ -22,62 +22,62 @@ impl Paint {
         }
     }
 
-    /// What matters least.
+    /// Dims secondary text.
     pub fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
 
-    /// Titles.
+    /// Emphasizes titles.
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    /// Hashes.
+    /// Colours hashes.
     pub fn hash(self, text: &str) -> String {
         self.wrap("33", text)
     }
 
-    /// Branches.
+    /// Colours branch names.
     pub fn branch(self, text: &str) -> String {
         self.wrap("1;32", text)
     }
 
-    /// Bookmarks.
+    /// Colours bookmark names.
     pub fn bookmark(self, text: &str) -> String {
         self.wrap("1;35", text)
     }
 
-    /// Tags.
+    /// Colours tags.
     pub fn tag(self, text: &str) -> String {
         self.wrap("36", text)
     }
 
-    /// Something to look at.
+    /// Colours warnings.
     pub fn warning(self, text: &str) -> String {
         self.wrap("31", text)
     }
 
-    /// What was looked for.
+    /// Highlights search matches.
     pub fn found(self, text: &str) -> String {
         self.wrap("1;31", text)
     }
 
-    /// What is only in the first of two.
+    /// Colours text that only the first side of a comparison has.
     pub fn lost(self, text: &str) -> String {
         self.wrap("31", text)
     }
 
-    /// What is only in the second of two.
+    /// Colours text that only the second side of a comparison has.
     pub fn gained(self, text: &str) -> String {
         self.wrap("32", text)
     }
 
-    /// Whether there are colours.
+    /// Returns whether colours are enabled.
     pub fn is_on(self) -> bool {
         self.on
     }
 
-    /// A text in its speaker's colour.
+    /// Colours text by role.
     pub fn role(self, role: Role, text: &str) -> String {
         let code = match role {
             Role::User => "36",

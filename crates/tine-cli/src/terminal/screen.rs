@@ -1,4 +1,4 @@
-//! Where answers are written: standard output, through a pager when a person is reading.
+//! Writes answers to standard output, through a pager on a terminal.
 //!
 //! A reader who closes the pipe early is not an error; see [`crate::failure::Failure::ClosedPipe`].
 
@@ -12,29 +12,28 @@ use super::Paint;
 use crate::arguments::{Colour, Globals};
 use crate::failure::Result;
 
-/// Whether an answer may be long.
+/// Whether an answer may need a pager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paging {
-    /// Goes through the pager.
+    /// Uses the pager.
     Paged,
-    /// A few lines.
+    /// Writes directly: the answer is a few lines.
     Direct,
 }
 
-/// How to write answers.
+/// The output of a command and its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
     /// Whether answers are JSON documents.
     pub(crate) json: bool,
-    /// Colours, or none.
     pub(crate) paint: Paint,
-    /// Columns of the reader's terminal; `None` when there is no terminal.
+    /// Width of the terminal; `None` without a terminal.
     pub(crate) columns: Option<usize>,
     pager: Option<Vec<String>>,
 }
 
 impl Screen {
-    /// The screen that the arguments and the environment ask for.
+    /// Configures output from the arguments and the environment.
     pub(crate) fn new(globals: &Globals) -> Self {
         let terminal = io::stdout().is_terminal();
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -56,7 +55,7 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    /// Writes text.
+    /// Writes text, through the pager if requested and available.
     pub(crate) fn text(
         &self,
         paging: Paging,
@@ -80,9 +79,9 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    /// Writes one line beside the answer, to standard error.
+    /// Writes one line to standard error.
     pub(crate) fn aside(&self, line: &str) {
-        // Nobody who reads only the answer is to be stopped by this.
+        // A closed standard error must not stop the command.
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
 
@@ -93,8 +92,8 @@ impl Screen {
 }
 
 fn columns() -> Option<usize> {
-    let said = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    said.filter(|columns| *columns > 0).or_else(|| {
+    let from_env = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    from_env.filter(|columns| *columns > 0).or_else(|| {
         if !io::stdout().is_terminal() {
             return None;
         }
@@ -102,7 +101,7 @@ fn columns() -> Option<usize> {
     })
 }
 
-/// The reader's pager, as a program and its arguments. An empty one, or `cat`, means none.
+/// Returns the user's pager as a program and its arguments. An empty value or `cat` means none.
 fn pager() -> Option<Vec<String>> {
     let chosen = ["TINE_PAGER", "PAGER"].iter().find_map(|name| env::var(name).ok());
     let chosen = chosen.unwrap_or_else(|| "less -FRX".to_owned());
@@ -114,12 +113,12 @@ fn start(pager: &[String]) -> Option<Child> {
     let (program, arguments) = pager.split_first()?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped());
-    // Quit on short output, pass colours on, leave the text on the screen; and it is UTF-8.
+    // Quit on short output, pass colours through, keep the text on the screen; the text is UTF-8.
     for (name, value) in [("LESS", "FRX"), ("LESSCHARSET", "utf-8")] {
         if env::var_os(name).is_none() {
             command.env(name, value);
         }
     }
-    // A pager that is not there is no reason not to show the answer.
+    // If the pager cannot be started, the answer is written directly.
     command.spawn().ok()
 }

@@ -1,19 +1,18 @@
-//! Text in columns: what it measures, where it is cut, how it is wrapped.
+//! Measures, truncates and wraps text in terminal columns.
 //!
-//! Widths are those of a terminal: a CJK character or an emoji takes two columns. Nothing is cut
-//! inside a grapheme cluster.
+//! CJK characters and emoji are two columns wide. Grapheme clusters are never split.
 
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns that a text takes.
+/// Returns the width of a text in columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `1 turn`, `2 turns`.
+/// Formats a number with a noun: `1 turn`, `2 turns`.
 pub fn count(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -21,24 +20,27 @@ pub fn count(number: u64, noun: &str) -> String {
     }
 }
 
-/// The text with everything visible that would otherwise steer the terminal. Line ends and tabs
-/// stay.
+/// Replaces control characters, except line feeds and tabs, with visible symbols.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(steers) {
+    if !text.chars().any(is_terminal_control) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(
-        text.chars().map(|symbol| if steers(symbol) { stand_in(symbol) } else { symbol }).collect(),
+        text.chars()
+            .map(
+                |symbol| if is_terminal_control(symbol) { control_picture(symbol) } else { symbol },
+            )
+            .collect(),
     )
 }
 
-fn steers(symbol: char) -> bool {
+fn is_terminal_control(symbol: char) -> bool {
     let direction = matches!(symbol, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     direction || symbol.is_control() && symbol != '\n' && symbol != '\t'
 }
 
-/// The Unicode picture of a control character; one question mark for all that have none.
-fn stand_in(symbol: char) -> char {
+/// Returns the Unicode picture of a control character, or U+FFFD if it has none.
+fn control_picture(symbol: char) -> char {
     match u32::from(symbol) {
         code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
         0x7f => '\u{2421}',
@@ -46,7 +48,7 @@ fn stand_in(symbol: char) -> char {
     }
 }
 
-/// The text on one line in at most `columns` columns, with an ellipsis where something is missing.
+/// Puts a text on one line of at most `columns` columns; truncation is marked with an ellipsis.
 pub fn cut(text: &str, columns: usize) -> String {
     let text = visible(text);
     let text = if text.contains(['\n', '\t']) {
@@ -73,8 +75,8 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
-/// The lines of a text, each in at most `columns` columns, broken between words where that is
-/// possible. Without a number of columns, the lines as they are.
+/// Wraps text to lines of at most `columns` columns, between words where possible. Without
+/// `columns`, lines stay as they are.
 pub fn wrap(text: &str, columns: Option<usize>) -> Vec<String> {
     let text = visible(text);
     let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
@@ -106,7 +108,7 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
             taken += size;
             continue;
         }
-        // One word longer than a line: broken wherever the line ends.
+        // A word longer than a line is broken at the end of the line.
         for cluster in piece.graphemes(true) {
             let size = width(cluster);
             if taken + size > columns {
@@ -123,8 +125,8 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Whether bytes are text that does nothing to a terminal but stand there. A character that is
-/// cut off at either end is no harm: bytes come in pieces.
+/// Returns whether bytes are UTF-8 text without terminal controls. Bytes arrive in chunks, so a
+/// character may be incomplete at either end.
 pub fn is_plain(bytes: &[u8]) -> bool {
     let begun = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     let bytes = &bytes[begun..];
@@ -135,5 +137,5 @@ pub fn is_plain(bytes: &[u8]) -> bool {
         }
         Err(_) => return false,
     };
-    !whole.chars().any(|symbol| steers(symbol) && symbol != '\r')
+    !whole.chars().any(|symbol| is_terminal_control(symbol) && symbol != '\r')
 }

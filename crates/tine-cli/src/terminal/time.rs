@@ -1,14 +1,14 @@
-//! Times as people read them: local, to the minute or the second.
+//! Formats times in the local time zone.
 
 use chrono::{DateTime, Local, Utc};
 use tine_core::Timestamp;
 
-/// `2024-01-15 10:30` on the reader's clock.
+/// Formats a local time as `2024-01-15 10:30`.
 pub(crate) fn short_time(at: Timestamp) -> String {
     local(at, "%Y-%m-%d %H:%M")
 }
 
-/// `2024-01-15 10:30:05` on the reader's clock.
+/// Formats a local time as `2024-01-15 10:30:05`.
 pub(crate) fn precise_time(at: Timestamp) -> String {
     local(at, "%Y-%m-%d %H:%M:%S")
 }

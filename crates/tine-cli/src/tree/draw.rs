@@ -1,36 +1,36 @@
-//! The rows as text: gutters, marks, and a preview cut to the terminal.
+//! Draws rows as text: gutters, marks, and previews that fit the terminal.
 
 use std::io::{self, Write};
 
 use tine_core::{Role, Status};
 use tine_engine::{Presence, TopologyRow};
 
-use super::layout::Line;
+use super::layout::TreeRow;
 use crate::terminal::Paint;
 use crate::terminal::text::{cut, visible, width};
 
 /// Columns before the gutter: a short hash and a space.
 const HASH_COLUMNS: usize = 13;
-/// The mark of a turn, its role, and the spaces behind both.
+/// Columns of the mark of a turn, its role, and a space after each.
 const ROLE_COLUMNS: usize = 7;
-/// Of a terminal's width, the gutter takes at most one part in this many.
+/// The gutter takes at most one part in this many of the terminal's width.
 const GUTTER_SHARE: usize = 3;
-/// Room for a preview when nothing limits it.
+/// Width of a preview without a terminal.
 const UNLIMITED: usize = 10_000;
 
-/// How to draw.
+/// Output settings of a drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawing {
-    /// Colours, or none.
+    /// Colours.
     pub paint: Paint,
-    /// Columns of the terminal; nothing is cut without it.
+    /// Width of the terminal; without it, nothing is truncated.
     pub columns: Option<usize>,
 }
 
-/// The row above all turns: the root of the conversation.
+/// The first row: the root of the conversation.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
-    /// What it says.
+pub struct RootRow {
+    /// Text of the row.
     pub text: String,
     /// Branches that end on the root.
     pub branches: Vec<String>,
@@ -40,9 +40,9 @@ pub struct Head {
 pub fn draw(
     out: &mut dyn Write,
     drawing: &Drawing,
-    head: Option<&Head>,
+    head: Option<&RootRow>,
     rows: &[TopologyRow],
-    lines: &[Line],
+    lines: &[TreeRow],
 ) -> io::Result<()> {
     if let Some(head) = head {
         let paint = drawing.paint;
@@ -59,7 +59,7 @@ pub fn draw(
     Ok(())
 }
 
-fn row(drawing: &Drawing, row: &TopologyRow, line: &Line) -> String {
+fn row(drawing: &Drawing, row: &TopologyRow, line: &TreeRow) -> String {
     let paint = drawing.paint;
     let gutter = gutter(line, drawing.columns);
     let room = drawing.columns.map_or(UNLIMITED, |columns| {
@@ -71,11 +71,11 @@ fn row(drawing: &Drawing, row: &TopologyRow, line: &Line) -> String {
         (_, false) => "○",
     };
     let (labels, taken) = labels(paint, &names(&row.branches), &names(&row.bookmarks), room / 2);
-    let (behind, behind_columns) = behind(paint, row, line, room.saturating_sub(taken) / 2);
-    let text = text(paint, row, line, room.saturating_sub(taken + behind_columns));
-    let behind = if text.is_empty() { behind.trim_start() } else { behind.as_str() };
+    let (suffix, suffix_columns) = suffix(paint, row, line, room.saturating_sub(taken) / 2);
+    let text = text(paint, row, line, room.saturating_sub(taken + suffix_columns));
+    let suffix = if text.is_empty() { suffix.trim_start() } else { suffix.as_str() };
     let whole = format!(
-        "{} {}{} {} {labels}{text}{behind}",
+        "{} {}{} {} {labels}{text}{suffix}",
         paint.hash(&row.hash.short()),
         paint.dim(&gutter),
         paint.role(row.role, mark),
@@ -97,22 +97,22 @@ const fn short_role(role: Role) -> &'static str {
     }
 }
 
-/// The lines that go on further down. In a narrow terminal the outermost ones are left out.
-fn gutter(line: &Line, columns: Option<usize>) -> String {
+/// Draws the lines that continue below. In a narrow terminal the outermost ones are omitted.
+fn gutter(line: &TreeRow, columns: Option<usize>) -> String {
     let most = columns.map_or(usize::MAX, |columns| columns / GUTTER_SHARE / 2);
     let shown = line.level.min(most);
     let mut gutter = String::new();
     if shown < line.level {
         gutter.push('⋯');
     }
-    for step in 0..shown {
-        let last = step + 1 == shown;
+    for level in 0..shown {
+        let last = level + 1 == shown;
         gutter.push_str(if last && line.side { "├─" } else { "│ " });
     }
     gutter
 }
 
-/// Names in brackets, each with a space behind it, and the columns they take.
+/// Formats names in brackets, each followed by a space, and returns their width.
 fn labels(paint: Paint, branches: &[String], bookmarks: &[String], room: usize) -> (String, usize) {
     let branches = branches.iter().map(|name| (false, format!("[{}]", visible(name))));
     let bookmarks = bookmarks.iter().map(|name| (true, format!("[★ {}]", visible(name))));
@@ -133,8 +133,8 @@ fn labels(paint: Paint, branches: &[String], bookmarks: &[String], room: usize) 
     (out, taken)
 }
 
-/// The title, or the beginning of what was said.
-fn text(paint: Paint, row: &TopologyRow, line: &Line, room: usize) -> String {
+/// Formats the title or the preview.
+fn text(paint: Paint, row: &TopologyRow, line: &TreeRow, room: usize) -> String {
     match &row.title {
         Some(title) => paint.bold(&cut(title, room)),
         None if row.purged => String::new(),
@@ -145,8 +145,8 @@ fn text(paint: Paint, row: &TopologyRow, line: &Line, room: usize) -> String {
     }
 }
 
-/// What stands behind the text: what is unusual, what is folded, tags as far as there is room.
-fn behind(paint: Paint, row: &TopologyRow, line: &Line, room: usize) -> (String, usize) {
+/// Formats what follows the text: states, the number of folded turns, and tags that fit.
+fn suffix(paint: Paint, row: &TopologyRow, line: &TreeRow, room: usize) -> (String, usize) {
     let marks = [
         (row.purged, "(purged)"),
         (row.status == Status::Partial, "(partial)"),

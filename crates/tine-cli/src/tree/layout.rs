@@ -1,4 +1,4 @@
-//! The order of the rows and how far each is indented.
+//! Computes the order and indentation of rows.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use tine_engine::TopologyRow;
 
 /// One row of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Which of the topology's rows.
+pub struct TreeRow {
+    /// Index of the row in the topology.
     pub row: usize,
-    /// Steps to the right.
+    /// Indentation level.
     pub level: usize,
-    /// Whether a side line begins here.
+    /// Whether a side line starts here.
     pub side: bool,
-    /// Whether a branch leads to it; if not, it lies on a tail.
+    /// Whether a branch leads to the turn; otherwise it is on a tail.
     pub reached: bool,
-    /// Whether everything below it is left out.
+    /// Whether its descendants are omitted.
     pub folded: bool,
 }
 
-/// Puts the rows of a topology in the order of the drawing.
+/// Orders the rows of a topology for drawing.
 ///
 /// `line` is the tip of the line to follow. Side lines more than `depth` forks away from it are
 /// folded into their first row.
@@ -29,7 +29,7 @@ pub fn lay_out(
     first: &[TurnId],
     line: Option<TurnId>,
     depth: Option<usize>,
-) -> Vec<Line> {
+) -> Vec<TreeRow> {
     let index: HashMap<TurnId, usize> =
         rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
     let parent = |row: usize| rows[row].parent.and_then(|parent| index.get(&parent)).copied();
@@ -52,13 +52,13 @@ pub fn lay_out(
     }
 
     let mut lines = Vec::with_capacity(rows.len());
-    // What is still to be drawn, the next one last.
+    // Stack of rows to draw; the next one is last.
     let mut waiting: Vec<(usize, usize, bool)> = Vec::new();
     let queue = |waiting: &mut Vec<(usize, usize, bool)>, children: &[TurnId], level: usize| {
         let children: Vec<usize> =
             children.iter().filter_map(|child| index.get(child)).copied().collect();
         let weight = |row: usize| (on_line[row], reached[row], rows[row].descendants);
-        // Of equal ones the last: the newest.
+        // Among equals, `max_by_key` returns the last: the newest.
         let Some(next) = children.iter().copied().max_by_key(|child| weight(*child)) else {
             return;
         };
@@ -70,7 +70,7 @@ pub fn lay_out(
     while let Some((row, level, side)) = waiting.pop() {
         let children = &rows[row].children;
         let folded = depth.is_some_and(|depth| level > depth) && !children.is_empty();
-        lines.push(Line { row, level, side, reached: reached[row], folded });
+        lines.push(TreeRow { row, level, side, reached: reached[row], folded });
         if !folded {
             queue(&mut waiting, children, level);
         }

@@ -1,6 +1,6 @@
-//! A tree of turns as flat rows of a terminal, readable at 3,000 turns and correct at 100,000.
+//! Draws a tree of turns as rows of a terminal, readable at 3,000 turns and correct at 100,000.
 //!
-//! How it is drawn:
+//! Layout:
 //!
 //! ```text
 //! root         ◆ tokyo-trip
@@ -14,20 +14,20 @@
 //! ```
 //!
 //! - Only a fork indents. At each fork one child *continues* the line in the same column; all
-//!   others are side lines, one step to the right, and come first. So the line that is followed
-//!   stays in one column from the root to its end, however often it was forked, and what runs
-//!   down beside a side line is always the gutter `│` of a line that goes on below.
-//! - The child that continues is the one on the line that was asked for (`main`); elsewhere the
-//!   one that leads to a branch before one that does not, then the one with most turns below it,
-//!   then the newest. Every side line then holds at most half of the turns of the line it leaves
-//!   (but for one step each onto and off the lines of branches), so the indent grows with the
-//!   logarithm of the tree: 17 steps for 100,000 turns at worst.
+//!   others are side lines, one step to the right, and come first. So the followed line stays in
+//!   one column from the root to its end, however often it was forked, and the gutter `│` next to
+//!   a side line always belongs to a line that continues below.
+//! - The continuing child is the one on the requested line (`main`); elsewhere one that leads to a
+//!   branch is preferred, then the one with most descendants, then the newest. Every side line then
+//!   holds at most half of the turns of the line it leaves (except for one step each onto and off
+//!   the lines of branches), so the indentation grows with the logarithm of the tree: 17 steps for
+//!   100,000 turns at worst.
 //!
-//! [`lay_out`] decides the order and the steps, in time linear in the rows and without recursion;
-//! [`draw`](draw::draw) writes them. Neither knows where the rows come from.
+//! [`lay_out`] computes order and indentation in linear time and without recursion;
+//! [`draw`](draw::draw) writes the rows. Neither depends on the source of the rows.
 
 mod draw;
 mod layout;
 
-pub use draw::{Drawing, Head, draw};
-pub use layout::{Line, lay_out};
+pub use draw::{Drawing, RootRow, draw};
+pub use layout::{TreeRow, lay_out};

@@ -1,6 +1,6 @@
-//! `tine acp install`: the agent in the settings of editors.
+//! `tine acp install`: registers the agent in the settings of editors.
 //!
-//! Editors whose settings are a program get it printed, to be put where it belongs.
+//! For editors that are configured in Lua, the configuration is printed for the user to insert.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,15 @@ use tine_core::Kind;
 
 use crate::arguments::Globals;
 use crate::commands::host_files::jsonc::{self, Member};
-use crate::commands::host_files::{self, Change, Entry, Manner, home, zed};
+use crate::commands::host_files::{
+    self, HostEntry, HostFileArgs, HostFileChange, home, zed_settings_file,
+};
 use crate::failure::{Failure, Result};
 use crate::settings::ECHO;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
-pub(crate) struct InstallArgs {
+pub(crate) struct AcpInstallArgs {
     /// For which editors
     #[arg(value_name = "EDITOR", required_unless_present = "all")]
     editors: Vec<Editor>,
@@ -31,7 +33,7 @@ pub(crate) struct InstallArgs {
     #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
     #[command(flatten)]
-    manner: Manner,
+    file_args: HostFileArgs,
     /// The agent to record, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -50,14 +52,14 @@ enum Editor {
     Agentic,
 }
 
-/// Settings that are a program, to be put there by hand.
+/// Configuration that the user has to insert.
 #[derive(Serialize)]
-struct Printed {
+struct PrintedSettings {
     host: &'static str,
     settings: String,
 }
 
-pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
+pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
     let (name, entry) = (name(args), entry(globals, args)?);
     let editors: &[Editor] =
         if args.all { &[Editor::Zed, Editor::Jetbrains] } else { &args.editors };
@@ -65,7 +67,7 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
     let mut printed = Vec::new();
     for editor in editors {
         if let Some(settings) = editor.lua(&name, &entry) {
-            printed.push(Printed { host: editor.name(), settings });
+            printed.push(PrintedSettings { host: editor.name(), settings });
             continue;
         }
         let file = editor.file().ok_or_else(|| {
@@ -73,7 +75,7 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
         })?;
         if !args.all || file.parent().is_some_and(Path::exists) {
             let with_entry = |text: &str| editor.with_entry(text, &name, &entry);
-            changes.push(Change::planned(editor.name(), file, with_entry)?);
+            changes.push(HostFileChange::plan(editor.name(), file, with_entry)?);
         }
     }
     if changes.is_empty() && printed.is_empty() {
@@ -83,11 +85,11 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
     print(globals, &printed)?;
     match changes.is_empty() {
         true => Ok(()),
-        false => host_files::carry_out(globals, &changes, &args.manner),
+        false => host_files::apply_changes(globals, &changes, &args.file_args),
     }
 }
 
-fn print(globals: &Globals, printed: &[Printed]) -> Result<()> {
+fn print(globals: &Globals, printed: &[PrintedSettings]) -> Result<()> {
     let screen = Screen::new(globals);
     if printed.is_empty() {
         return Ok(());
@@ -103,7 +105,7 @@ fn print(globals: &Globals, printed: &[Printed]) -> Result<()> {
     })
 }
 
-fn name(args: &InstallArgs) -> String {
+fn name(args: &AcpInstallArgs) -> String {
     let program = args.command.first().map(Path::new).and_then(Path::file_stem);
     match (&args.name, program) {
         (Some(name), _) => name.clone(),
@@ -112,8 +114,8 @@ fn name(args: &InstallArgs) -> String {
     }
 }
 
-fn entry(globals: &Globals, args: &InstallArgs) -> Result<Entry> {
-    let mut entry = Entry::of(globals, "acp")?;
+fn entry(globals: &Globals, args: &AcpInstallArgs) -> Result<HostEntry> {
+    let mut entry = HostEntry::of(globals, "acp")?;
     if args.model != ECHO {
         globals.settings.model(&args.model)?;
         entry.arguments.extend(["--model".to_owned(), args.model.clone()]);
@@ -142,7 +144,7 @@ impl Editor {
 
     fn file(self) -> Option<PathBuf> {
         match self {
-            Editor::Zed => zed(),
+            Editor::Zed => zed_settings_file(),
             Editor::Jetbrains => Some(home()?.join(".jetbrains").join("acp.json")),
             Editor::Codecompanion | Editor::Agentic => None,
         }
@@ -152,7 +154,7 @@ impl Editor {
         self,
         text: &str,
         name: &str,
-        entry: &Entry,
+        entry: &HostEntry,
     ) -> std::result::Result<String, String> {
         let mut members = match self {
             Editor::Zed => vec![("type", Member::Text("custom"))],
@@ -163,16 +165,17 @@ impl Editor {
         jsonc::set(text, "agent_servers", name, &members)
     }
 
-    /// Settings in Lua, for plugins that have no other.
-    fn lua(self, name: &str, entry: &Entry) -> Option<String> {
-        let words = |items: &mut dyn Iterator<Item = &String>| {
+    /// Returns the configuration for plugins that are configured in Lua.
+    fn lua(self, name: &str, entry: &HostEntry) -> Option<String> {
+        let quoted_list = |items: &mut dyn Iterator<Item = &String>| {
             items.map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
         };
         let name = quoted(name);
         match self {
             Editor::Zed | Editor::Jetbrains => None,
             Editor::Codecompanion => {
-                let command = words(&mut [&entry.command].into_iter().chain(&entry.arguments));
+                let command =
+                    quoted_list(&mut [&entry.command].into_iter().chain(&entry.arguments));
                 Some(format!(
                     "require(\"codecompanion\").setup({{\n  adapters = {{\n    acp = {{\n      \
                      [{name}] = function()\n        return \
@@ -183,7 +186,7 @@ impl Editor {
             }
             Editor::Agentic => {
                 let (command, arguments) =
-                    (quoted(&entry.command), words(&mut entry.arguments.iter()));
+                    (quoted(&entry.command), quoted_list(&mut entry.arguments.iter()));
                 Some(format!(
                     "require(\"agentic\").setup({{\n  provider = {name},\n  acp_providers = \
                      {{\n    [{name}] = {{\n      name = {name},\n      command = {command},\n      \
@@ -194,7 +197,7 @@ impl Editor {
     }
 }
 
-/// A text between quotation marks, which Lua reads as JSON does.
+/// Quotes a string; JSON's syntax is valid in Lua.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,5 +1,5 @@
-//! `tine acp`: an agent for an editor, over standard input and output; or a recorder in front of
-//! another one; and the entry in an editor's settings that starts it.
+//! `tine acp`: an ACP agent over standard input and output, or a recorder in front of another
+//! agent, and its installation in editors.
 
 mod install;
 
@@ -15,9 +15,9 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::logging::{self, Level};
+use crate::logging::{self, LogLevel};
 use crate::settings::ECHO;
-use crate::store_place::StorePlace;
+use crate::store_location::StoreLocation;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -38,7 +38,7 @@ Examples:
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AcpArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    subcommand: Option<AcpCommand>,
     /// Who answers: a model of tine.toml, or `echo`
     #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
@@ -53,23 +53,23 @@ pub(crate) struct AcpArgs {
     no_redact: bool,
     /// What is logged on standard error
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
-    log: Level,
+    log: LogLevel,
     /// The agent to record, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum AcpCommand {
     /// Write the entry into the settings of an editor
-    Install(install::InstallArgs),
+    Install(install::AcpInstallArgs),
 }
 
 pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
-    if let Some(Action::Install(install)) = &args.action {
+    if let Some(AcpCommand::Install(install)) = &args.subcommand {
         return install::install(globals, install);
     }
-    globals.only_here("tine acp", "run it where the store is")?;
+    globals.require_local("tine acp", "run it where the store is")?;
     let model = globals.settings.model(&args.model)?;
     logging::as_lines(args.log);
     let limits = Limits::default();
@@ -77,7 +77,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let store = StorePlace::of(globals)?.open(OpenMode::Create)?;
+    let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits);
     let call = Call::by(globals.actor()).in_project(project);
@@ -86,7 +86,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         tine_acp::serve(&agent, io::stdin(), io::stdout())
     } else {
         let from = match &args.from {
-            Some(turn) => Some(known(&engine, &call, turn)?),
+            Some(turn) => Some(existing_turn(&engine, &call, turn)?),
             None => None,
         };
         let recorder = Recorder {
@@ -102,8 +102,8 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
     served.map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
 }
 
-/// A turn that is there, by its id: names may mean another one later.
-fn known(engine: &Engine, call: &Call, turn: &str) -> Result<Reference> {
+/// Resolves an existing turn to its id, because a name may later refer to another turn.
+fn existing_turn(engine: &Engine, call: &Call, turn: &str) -> Result<Reference> {
     let turn = engine.turn(call, TurnRef::of(Reference::parse(turn)?))?;
     Ok(turn.id.into())
 }

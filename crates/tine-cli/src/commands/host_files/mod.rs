@@ -1,8 +1,8 @@
-//! Entries in the files of other programs: shows what it would change, asks, keeps a copy, and
-//! changes one entry.
+//! Adds entries to the configuration files of other programs: shows the change, asks for
+//! confirmation, keeps a backup, and changes one entry.
 //!
-//! A file that cannot be understood is left alone, and nothing is written for any host unless all
-//! the files that were named can be.
+//! A file that cannot be parsed is not changed, and nothing is written for any host unless all
+//! requested files can be changed.
 
 pub(super) mod jsonc;
 pub(super) mod toml;
@@ -18,12 +18,12 @@ use tine_core::Kind;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::store_place::StorePlace;
+use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
 /// Whether and how a change is made.
 #[derive(Debug, Args)]
-pub(crate) struct Manner {
+pub(crate) struct HostFileArgs {
     /// Only show what would be written
     #[arg(long)]
     dry_run: bool,
@@ -34,76 +34,76 @@ pub(crate) struct Manner {
 
 /// How a host starts this program.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct HostEntry {
     pub command: String,
     pub arguments: Vec<String>,
 }
 
-impl Entry {
-    /// A command of this program, as it was called here, wherever the host starts it.
-    pub(super) fn of(globals: &Globals, command: &str) -> Result<Entry> {
+impl HostEntry {
+    /// Returns the entry for a command of this program with the current store and project.
+    pub(super) fn of(globals: &Globals, command: &str) -> Result<HostEntry> {
         let internal = |error: io::Error| Failure::refused(Kind::Internal, error.to_string());
-        let program = text(env::current_exe().map_err(internal)?)?;
+        let program = utf8_path(env::current_exe().map_err(internal)?)?;
         let mut arguments = vec![command.to_owned()];
         if let Some(store) = globals.named_store() {
-            let store = match StorePlace::named(&store)? {
-                StorePlace::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
-                StorePlace::Database(_) => store,
+            let store = match StoreLocation::parse(&store)? {
+                StoreLocation::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
+                StoreLocation::Database(_) => store,
             };
-            arguments.extend(["--store".to_owned(), text(store)?]);
+            arguments.extend(["--store".to_owned(), utf8_path(store)?]);
         }
         if let Some(project) = globals.project() {
             arguments.extend(["--project".to_owned(), project.value]);
         }
-        Ok(Entry { command: program, arguments })
+        Ok(HostEntry { command: program, arguments })
     }
 }
 
-fn text(path: PathBuf) -> Result<String> {
+fn utf8_path(path: PathBuf) -> Result<String> {
     path.into_os_string()
         .into_string()
         .map_err(|_| Failure::invalid("a path that is not Unicode cannot be written there"))
 }
 
-/// A folder that the environment names.
-pub(super) fn folder(name: &str) -> Option<PathBuf> {
+/// Returns the absolute folder that an environment variable names.
+pub(super) fn folder_from_env(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute())
 }
 
 pub(super) fn home() -> Option<PathBuf> {
-    folder("HOME").or_else(|| folder("USERPROFILE"))
+    folder_from_env("HOME").or_else(|| folder_from_env("USERPROFILE"))
 }
 
-/// Where programs keep their settings.
-pub(super) fn settings() -> Option<PathBuf> {
+/// Returns the platform's folder for settings.
+pub(super) fn config_folder() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         Some(home()?.join("Library").join("Application Support"))
     } else if cfg!(windows) {
-        folder("APPDATA")
+        folder_from_env("APPDATA")
     } else {
-        folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+        folder_from_env("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
     }
 }
 
-/// The settings of Zed, which follows XDG on macOS as well.
-pub(super) fn zed() -> Option<PathBuf> {
+/// Returns Zed's settings file. Zed follows XDG on macOS as well.
+pub(super) fn zed_settings_file() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         return Some(home()?.join(".config/zed/settings.json"));
     }
-    Some(settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
+    Some(config_folder()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
 }
 
-/// A file before and after.
-pub(super) struct Change {
+/// A planned change of a host's file.
+pub(super) struct HostFileChange {
     host: &'static str,
     file: PathBuf,
     before: Option<String>,
     after: String,
 }
 
-/// What became of a host.
+/// The outcome for one host in the JSON output.
 #[derive(Serialize)]
-struct Told<'a> {
+struct HostFileDocument<'a> {
     host: &'static str,
     file: &'a Path,
     changed: bool,
@@ -112,31 +112,35 @@ struct Told<'a> {
     backup: Option<PathBuf>,
 }
 
-/// Shows changes, and makes them if that is wanted.
-pub(super) fn carry_out(globals: &Globals, changes: &[Change], manner: &Manner) -> Result<()> {
+/// Shows changes and, after confirmation, writes them.
+pub(super) fn apply_changes(
+    globals: &Globals,
+    changes: &[HostFileChange],
+    file_args: &HostFileArgs,
+) -> Result<()> {
     let screen = Screen::new(globals);
-    let to_do = changes.iter().any(Change::is_any);
+    let to_do = changes.iter().any(HostFileChange::has_changes);
     if !screen.json {
         screen.text(Paging::Direct, |out| {
             Ok(changes.iter().try_for_each(|change| change.show(out))?)
         })?;
     }
-    let write = to_do && !manner.dry_run && (manner.yes || confirmed(&screen)?);
-    let mut told = Vec::new();
+    let write = to_do && !file_args.dry_run && (file_args.yes || confirmed(&screen)?);
+    let mut documents = Vec::new();
     for change in changes {
-        let backup = if write && change.is_any() { change.write()? } else { None };
-        let (changed, written) = (change.is_any(), write && change.is_any());
+        let backup = if write && change.has_changes() { change.write()? } else { None };
+        let (changed, written) = (change.has_changes(), write && change.has_changes());
         let (host, file) = (change.host, change.file.as_path());
-        told.push(Told { host, file, changed, written, backup });
+        documents.push(HostFileDocument { host, file, changed, written, backup });
     }
     if screen.json {
-        return screen.document(&told);
+        return screen.document(&documents);
     }
-    if to_do && !write && !manner.dry_run {
+    if to_do && !write && !file_args.dry_run {
         return Err(Failure::invalid("nothing was written; --yes writes without asking"));
     }
     screen.text(Paging::Direct, |out| {
-        for one in told.iter().filter(|one| one.written) {
+        for one in documents.iter().filter(|one| one.written) {
             write!(out, "{}: written", one.host)?;
             match &one.backup {
                 Some(copy) => writeln!(out, "; what it was is in {}", copy.display())?,
@@ -162,37 +166,37 @@ fn confirmed(screen: &Screen) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Lines around a change that are shown.
+/// Context lines shown around a change.
 const CONTEXT: usize = 3;
 
-impl Change {
-    /// The change of a host's file by a function of its text.
-    pub(super) fn planned(
+impl HostFileChange {
+    /// Plans the change of a host's file; `with_entry` returns the new text.
+    pub(super) fn plan(
         host: &'static str,
         file: PathBuf,
         with_entry: impl FnOnce(&str) -> std::result::Result<String, String>,
-    ) -> Result<Change> {
-        let alone = |why: String| {
+    ) -> Result<HostFileChange> {
+        let left_unchanged = |why: String| {
             Failure::invalid(format!("{}: {why}; the file is left as it is", file.display()))
         };
         let before = match fs::read_to_string(&file) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(alone(error.to_string())),
+            Err(error) => return Err(left_unchanged(error.to_string())),
         };
-        let after = with_entry(before.as_deref().unwrap_or_default()).map_err(alone)?;
-        Ok(Change { host, file, before, after })
+        let after = with_entry(before.as_deref().unwrap_or_default()).map_err(left_unchanged)?;
+        Ok(HostFileChange { host, file, before, after })
     }
 
-    fn is_any(&self) -> bool {
+    fn has_changes(&self) -> bool {
         self.before.as_deref() != Some(self.after.as_str())
     }
 
-    /// The change as people read it: what goes, what comes, and a few lines around.
+    /// Writes the change as a diff with context.
     fn show(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = self.host;
         let file = self.file.display();
-        if !self.is_any() {
+        if !self.has_changes() {
             return writeln!(out, "{name}: {file} has the entry already");
         }
         let old: Vec<&str> = self.before.as_deref().unwrap_or_default().lines().collect();
@@ -221,12 +225,12 @@ impl Change {
         writeln!(out)
     }
 
-    /// Replaces the file in one step. Answers where what it was is kept.
+    /// Replaces the file atomically and returns the path of the backup.
     fn write(&self) -> Result<Option<PathBuf>> {
         let failed = |error: io::Error| {
             Failure::refused(Kind::Internal, format!("{}: {error}", self.file.display()))
         };
-        // A link stays one: what it leads to is replaced.
+        // Replace the target of a symbolic link, not the link.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
@@ -242,7 +246,7 @@ impl Change {
         }
         let mut backup = None;
         if self.before.is_some() {
-            let copy = free_name(&file);
+            let copy = unused_backup_name(&file);
             fs::copy(&file, &copy).map_err(failed)?;
             backup = Some(copy);
         }
@@ -258,8 +262,8 @@ impl Change {
     }
 }
 
-/// A name beside a file that nothing has yet.
-fn free_name(file: &Path) -> PathBuf {
+/// Returns an unused name for a backup next to the file.
+fn unused_backup_name(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let numbered = |nth: usize| match nth {
         0 => file.with_file_name(format!("{name}.before-tine")),

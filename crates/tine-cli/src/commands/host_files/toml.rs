@@ -2,11 +2,16 @@
 
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::Entry;
+use super::HostEntry;
 
 /// Returns the text with a table `section.name` for the entry, in place of the one that is there or
 /// at the end of the file.
-pub(crate) fn set(text: &str, section: &str, name: &str, entry: &Entry) -> Result<String, String> {
+pub(crate) fn set(
+    text: &str,
+    section: &str,
+    name: &str,
+    entry: &HostEntry,
+) -> Result<String, String> {
     let mut document = text.parse::<DocumentMut>().map_err(|error| error.message().to_owned())?;
     let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
     let mut implicit = Table::new();
@@ -38,10 +43,10 @@ pub(crate) fn set(text: &str, section: &str, name: &str, entry: &Entry) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, set};
+    use super::{HostEntry, set};
 
     fn set_x(text: &str) -> Result<String, String> {
-        let entry = Entry { command: "tine".to_owned(), arguments: vec!["mcp".to_owned()] };
+        let entry = HostEntry { command: "tine".to_owned(), arguments: vec!["mcp".to_owned()] };
         set(text, "servers", "x", &entry)
     }
 

@@ -1,11 +1,13 @@
-//! Where each host keeps its servers, and how an entry looks there.
+//! The configuration file of each MCP host and the format of its entries.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use crate::commands::host_files::jsonc::{self, Member};
-use crate::commands::host_files::{Entry, folder, home, settings, toml, zed};
+use crate::commands::host_files::{
+    HostEntry, config_folder, folder_from_env, home, toml, zed_settings_file,
+};
 
 /// A program that starts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,14 +26,14 @@ pub(super) enum Host {
     Codex,
 }
 
-/// Name of the server in every host.
+/// Name of the server in every host's configuration.
 const NAME: &str = "tine";
 
 impl Host {
     pub(super) const ALL: [Host; 6] =
         [Host::ClaudeCode, Host::ClaudeDesktop, Host::Cursor, Host::Vscode, Host::Zed, Host::Codex];
 
-    /// What people call it.
+    /// Returns the display name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Host::ClaudeCode => "Claude Code",
@@ -43,38 +45,38 @@ impl Host {
         }
     }
 
-    /// Its file of settings; `None` where no home is known.
+    /// Returns the configuration file; `None` without a home folder.
     pub(super) fn file(self) -> Option<PathBuf> {
         let under_home = |path: &str| Some(home()?.join(path));
         match self {
-            Host::ClaudeCode => match folder("CLAUDE_CONFIG_DIR") {
+            Host::ClaudeCode => match folder_from_env("CLAUDE_CONFIG_DIR") {
                 Some(folder) => Some(folder.join(".claude.json")),
                 None => under_home(".claude.json"),
             },
             Host::ClaudeDesktop => {
-                Some(settings()?.join("Claude").join("claude_desktop_config.json"))
+                Some(config_folder()?.join("Claude").join("claude_desktop_config.json"))
             }
             Host::Cursor => under_home(".cursor/mcp.json"),
-            Host::Vscode => Some(settings()?.join("Code").join("User").join("mcp.json")),
-            Host::Zed => zed(),
-            Host::Codex => match folder("CODEX_HOME") {
+            Host::Vscode => Some(config_folder()?.join("Code").join("User").join("mcp.json")),
+            Host::Zed => zed_settings_file(),
+            Host::Codex => match folder_from_env("CODEX_HOME") {
                 Some(folder) => Some(folder.join("config.toml")),
                 None => under_home(".codex/config.toml"),
             },
         }
     }
 
-    /// Whether the host seems to be on this machine.
+    /// Returns whether the host seems to be installed.
     pub(super) fn is_here(self, file: &Path) -> bool {
         match self {
-            // Its file lies in the home itself.
+            // Its file is in the home folder itself.
             Host::ClaudeCode => file.exists() || file.with_file_name(".claude").exists(),
             _ => file.parent().is_some_and(Path::exists),
         }
     }
 
-    /// The file's text with the entry in it.
-    pub(super) fn with_entry(self, text: &str, entry: &Entry) -> Result<String, String> {
+    /// Returns the file's text with the entry added.
+    pub(super) fn with_entry(self, text: &str, entry: &HostEntry) -> Result<String, String> {
         let section = match self {
             Host::ClaudeCode | Host::ClaudeDesktop | Host::Cursor => "mcpServers",
             Host::Vscode => "servers",

@@ -1,16 +1,16 @@
-//! `tine mcp install`: the entry that starts the server, in the files of hosts.
+//! `tine mcp install`: registers the server in the configuration of hosts.
 
 use clap::Args;
 use tine_core::Kind;
 
-use super::Offer;
+use super::ToolsetArgs;
 use super::hosts::Host;
 use crate::arguments::Globals;
-use crate::commands::host_files::{self, Change, Entry, Manner};
+use crate::commands::host_files::{self, HostEntry, HostFileArgs, HostFileChange};
 use crate::failure::{Failure, Result};
 
 #[derive(Debug, Args)]
-pub(crate) struct InstallArgs {
+pub(crate) struct McpInstallArgs {
     /// For which hosts
     #[arg(value_name = "HOST", required_unless_present = "all")]
     hosts: Vec<Host>,
@@ -18,12 +18,12 @@ pub(crate) struct InstallArgs {
     #[arg(long, conflicts_with = "hosts")]
     all: bool,
     #[command(flatten)]
-    manner: Manner,
+    file_args: HostFileArgs,
     #[command(flatten)]
-    offer: Offer,
+    toolset_args: ToolsetArgs,
 }
 
-pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
+pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
     let entry = entry(globals, args)?;
     let mut changes = Vec::new();
     let hosts: &[Host] = if args.all { &Host::ALL } else { &args.hosts };
@@ -33,24 +33,24 @@ pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
         })?;
         if !args.all || host.is_here(&file) {
             let with_entry = |text: &str| host.with_entry(text, &entry);
-            changes.push(Change::planned(host.name(), file, with_entry)?);
+            changes.push(HostFileChange::plan(host.name(), file, with_entry)?);
         }
     }
     if changes.is_empty() {
         let why = "none of the hosts seems to be on this machine; name one to make its file";
         return Err(Failure::refused(Kind::NotFound, why));
     }
-    host_files::carry_out(globals, &changes, &args.manner)
+    host_files::apply_changes(globals, &changes, &args.file_args)
 }
 
-/// How the server is to be started.
-fn entry(globals: &Globals, args: &InstallArgs) -> Result<Entry> {
-    let mut entry = Entry::of(globals, "mcp")?;
-    let toolset = args.offer.toolset.toolset();
+/// Returns the entry that starts the server.
+fn entry(globals: &Globals, args: &McpInstallArgs) -> Result<HostEntry> {
+    let mut entry = HostEntry::of(globals, "mcp")?;
+    let toolset = args.toolset_args.toolset.toolset();
     if toolset != tine_mcp::Toolset::Core {
         entry.arguments.extend(["--toolset".to_owned(), toolset.as_str().to_owned()]);
     }
-    if args.offer.read_only {
+    if args.toolset_args.read_only {
         entry.arguments.push("--read-only".to_owned());
     }
     Ok(entry)

@@ -1,5 +1,4 @@
-//! `tine mcp`: the store for an agent, over standard input and output; and the entry in a host's
-//! configuration that starts it.
+//! `tine mcp`: an MCP server over standard input and output, and its installation in hosts.
 
 mod hosts;
 mod install;
@@ -16,8 +15,8 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::logging::{self, Level};
-use crate::store_place::StorePlace;
+use crate::logging::{self, LogLevel};
+use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
@@ -34,9 +33,9 @@ Examples:
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    subcommand: Option<McpCommand>,
     #[command(flatten)]
-    offer: Offer,
+    toolset_args: ToolsetArgs,
     /// Folders whose files may be stored by path; can be repeated
     #[arg(long, value_name = "FOLDER")]
     allow_path: Vec<PathBuf>,
@@ -48,7 +47,7 @@ pub(crate) struct McpArgs {
     whole_text: bool,
     /// What is logged on standard error
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
-    log: Level,
+    log: LogLevel,
     /// Say what instructions and tools cost a host, in tokens, and serve nothing
     #[arg(long)]
     count: bool,
@@ -56,24 +55,24 @@ pub(crate) struct McpArgs {
 
 /// What a host is offered.
 #[derive(Debug, Args)]
-pub(crate) struct Offer {
+pub(crate) struct ToolsetArgs {
     /// Which tools
     #[arg(long, value_name = "SET", default_value = "core")]
-    toolset: Set,
+    toolset: ToolsetName,
     /// Offer nothing that changes anything
     #[arg(long)]
     read_only: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum McpCommand {
     /// Write the entry into the configuration of a host
-    Install(install::InstallArgs),
+    Install(install::McpInstallArgs),
 }
 
 /// A set of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Set {
+enum ToolsetName {
     /// The dozen for daily work.
     Core,
     /// What was learned.
@@ -84,25 +83,25 @@ enum Set {
     All,
 }
 
-impl Set {
+impl ToolsetName {
     fn toolset(self) -> Toolset {
         match self {
-            Set::Core => Toolset::Core,
-            Set::Memory => Toolset::Memory,
-            Set::Tree => Toolset::Tree,
-            Set::All => Toolset::All,
+            ToolsetName::Core => Toolset::Core,
+            ToolsetName::Memory => Toolset::Memory,
+            ToolsetName::Tree => Toolset::Tree,
+            ToolsetName::All => Toolset::All,
         }
     }
 }
 
 pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
-    if let Some(Action::Install(install)) = args.action {
+    if let Some(McpCommand::Install(install)) = args.subcommand {
         return install::install(globals, &install);
     }
     if args.count {
         return count(globals);
     }
-    globals.only_here("tine mcp", "a host reaches the server itself at /mcp")?;
+    globals.require_local("tine mcp", "a host reaches the server itself at /mcp")?;
     logging::as_lines(args.log);
     let limits = Limits::default();
     let project = match globals.project() {
@@ -112,15 +111,15 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
     let files = Allowed::folders(args.allow_path).map_err(|error| {
         Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
     })?;
-    let store = StorePlace::of(globals)?.open(OpenMode::Create)?;
+    let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits)
         .with_interpreters(globals.settings.interpreters()?);
     let options = Options {
         actor: globals.actor(),
         project,
-        toolset: args.offer.toolset.toolset(),
-        read_only: args.offer.read_only,
+        toolset: args.toolset_args.toolset.toolset(),
+        read_only: args.toolset_args.read_only,
         files,
         redact: args.redact,
         whole_text: args.whole_text,
@@ -133,14 +132,14 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     let served = runtime.block_on(serve_stdio(Tine::new(engine, options)));
-    // A run that a model takes long over is begun again by whoever comes next.
+    // An unfinished run is restarted by the next process.
     runtime.shutdown_background();
     served.map_err(|error| internal(error.to_string()))
 }
 
-/// What one set costs.
+/// The token cost of one toolset.
 #[derive(Serialize)]
-struct Counted {
+struct ToolsetCost {
     toolset: &'static str,
     tools: usize,
     instructions: usize,
@@ -151,7 +150,7 @@ struct Counted {
 fn count(globals: &Globals) -> Result<()> {
     let counted = Toolset::ALL.map(|set| {
         let cost = tine_mcp::cost(set);
-        Counted {
+        ToolsetCost {
             toolset: set.as_str(),
             tools: cost.tools,
             instructions: cost.instructions,

@@ -1,4 +1,4 @@
-//! What a half-typed word can become: commands, their options, and names in the store.
+//! Completion of commands, options, and names in the store.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,27 +11,27 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use tine_engine::{CommitQuery, Page, PathQuery, Selection};
 
-use super::words::{quoted, words};
-use super::{Repl, line};
+use super::tokenize::{quote, tokenize};
+use super::{Repl, arguments};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 
-/// Turns and commits, from the end of the branch, that are offered.
-const OFFERED: usize = 100;
+/// Maximum number of turns and of commits to offer, from the tip of the branch.
+const MAX_CANDIDATES: usize = 100;
 
-/// Completes lines of a session.
-pub(super) struct Completion {
+/// Completes the lines of a session.
+pub(super) struct ReplCompleter {
     pub(super) repl: Rc<RefCell<Repl>>,
 }
 
-impl Helper for Completion {}
-impl Hinter for Completion {
+impl Helper for ReplCompleter {}
+impl Hinter for ReplCompleter {
     type Hint = String;
 }
-impl Highlighter for Completion {}
-impl Validator for Completion {}
+impl Highlighter for ReplCompleter {}
+impl Validator for ReplCompleter {}
 
-impl Completer for Completion {
+impl Completer for ReplCompleter {
     type Candidate = Pair;
 
     fn complete(
@@ -41,50 +41,50 @@ impl Completer for Completion {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
-        let Some(behind) = typed.strip_prefix('/') else {
+        let Some(after_slash) = typed.strip_prefix('/') else {
             return Ok((position, Vec::new()));
         };
-        let mut found = words(behind);
-        let (start, begun) = match found.open_at {
-            Some(at) => (at + 1, found.words.pop().unwrap_or_default()),
+        let mut parsed = tokenize(after_slash);
+        let (start, prefix) = match parsed.open_at {
+            Some(at) => (at + 1, parsed.tokens.pop().unwrap_or_default()),
             None => (position, String::new()),
         };
-        let fitting = match found.words.first() {
+        let candidates = match parsed.tokens.first() {
             None => {
                 let names = command_names();
-                return Ok((1, pairs(names.iter().filter(|it| it.starts_with(&begun)))));
+                return Ok((1, pairs(names.iter().filter(|it| it.starts_with(&prefix)))));
             }
-            Some(command) if begun.starts_with('-') => options(command),
-            // A store that cannot be read has no names.
+            Some(command) if prefix.starts_with('-') => options(command),
+            // An unreadable store offers no names.
             Some(command) => {
-                let last = found.words.last().map(String::as_str);
-                let wanted = match (command.as_str(), last) {
+                let last = parsed.tokens.last().map(String::as_str);
+                let target = match (command.as_str(), last) {
                     ("conversation", _) | (_, Some("-c" | "--conversation")) => {
-                        Wanted::Conversation
+                        CompletionTarget::Conversation
                     }
-                    ("checkout", _) => Wanted::Branch,
-                    _ => Wanted::Anything,
+                    ("checkout", _) => CompletionTarget::Branch,
+                    _ => CompletionTarget::Anything,
                 };
-                names(&self.repl.borrow(), wanted).unwrap_or_default()
+                names(&self.repl.borrow(), target).unwrap_or_default()
             }
         };
-        Ok((start, pairs(fitting.iter().filter(|it| it.starts_with(&begun)))))
+        Ok((start, pairs(candidates.iter().filter(|it| it.starts_with(&prefix)))))
     }
 }
 
-/// Each with a space behind it, so that the next word can follow.
+/// Converts names to completions that end with a space.
 fn pairs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Pair> {
     names
-        .map(|name| Pair { display: name.clone(), replacement: format!("{} ", quoted(name)) })
+        .map(|name| Pair { display: name.clone(), replacement: format!("{} ", quote(name)) })
         .collect()
 }
 
 fn command_names() -> BTreeSet<String> {
-    line::command().get_subcommands().map(|it| it.get_name().to_owned()).collect()
+    arguments::command().get_subcommands().map(|it| it.get_name().to_owned()).collect()
 }
 
 fn options(command: &str) -> BTreeSet<String> {
-    let mut all = line::command();
+    let mut all = arguments::command();
     all.build();
     let Some(command) = all.find_subcommand(command) else { return BTreeSet::new() };
     let longs =
@@ -92,25 +92,25 @@ fn options(command: &str) -> BTreeSet<String> {
     longs.map(|name| format!("--{name}")).collect()
 }
 
-/// What a word names.
+/// The kind of name to complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum CompletionTarget {
     Conversation,
     Branch,
-    /// A turn or a commit in any way.
+    /// A branch, a bookmark, a turn or a commit.
     Anything,
 }
 
-fn names(repl: &Repl, wanted: Wanted) -> Result<BTreeSet<String>> {
+fn names(repl: &Repl, target: CompletionTarget) -> Result<BTreeSet<String>> {
     let session = repl.session()?;
-    if wanted == Wanted::Conversation {
+    if target == CompletionTarget::Conversation {
         let listing = session.engine.conversations(&session.call, false, Page::default())?;
         return Ok(listing.items.into_iter().map(|it| it.id.to_string()).collect());
     }
     let conversation = session.conversation()?;
     let branches = session.engine.branches(&session.call, &conversation)?;
     let mut names: BTreeSet<String> = branches.into_iter().map(|it| it.name.to_string()).collect();
-    if wanted == Wanted::Anything {
+    if target == CompletionTarget::Anything {
         let bookmarks = session.engine.bookmarks(&session.call, Page::default())?.items;
         let here = bookmarks.into_iter().filter(|it| it.conversation == conversation);
         names.extend(here.map(|it| it.name.to_string()));
@@ -119,17 +119,17 @@ fn names(repl: &Repl, wanted: Wanted) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-fn hashes(session: &Session, conversation: tine_core::ConversationId) -> Result<Vec<String>> {
+fn hashes(session: &CliSession, conversation: tine_core::ConversationId) -> Result<Vec<String>> {
     let query = PathQuery {
         conversation: Some(conversation.clone()),
         to: Some(session.tip()?),
-        selection: Selection::Last(OFFERED),
+        selection: Selection::Last(MAX_CANDIDATES),
         cursor: None,
         limit: None,
     };
     let path = session.engine.path(&session.call, query)?;
     let query = CommitQuery { conversation: Some(conversation), branch: None };
-    let page = Page { cursor: None, limit: Some(OFFERED) };
+    let page = Page { cursor: None, limit: Some(MAX_CANDIDATES) };
     let commits = session.engine.versioning().commits(&session.call, query, page)?;
     let turns = path.turns.iter().map(|turn| turn.hash.short());
     Ok(turns.chain(commits.items.iter().map(|it| it.hash.short())).collect())

@@ -1,12 +1,11 @@
-//! `tine repl`: one conversation and one branch at hand, and commands behind a slash.
+//! `tine repl`: an interactive session with a current conversation and branch, and slash commands.
 //!
-//! A line is read by the definitions of the commands themselves and run by their own code; what is
-//! remembered here from line to line is only which conversation and which branch are meant. No
-//! error ends the session.
+//! Lines are parsed by the definitions of the commands and run by their code. The session keeps
+//! only the current conversation and branch. Errors do not end the session.
 
+mod arguments;
 mod complete;
-mod line;
-mod words;
+mod tokenize;
 
 use std::cell::RefCell;
 use std::fs;
@@ -22,20 +21,20 @@ use tine_core::{ConversationId, Kind};
 use tine_engine::{Fork, ForkPoint, NewConversation};
 use tine_store::OpenMode;
 
-use self::complete::Completion;
-use self::line::{CheckoutArgs, ConversationArgs, Line, LineArguments};
+use self::arguments::{CheckoutArgs, ConversationArgs, ReplArguments, ReplCommand};
+use self::complete::ReplCompleter;
 use super::conversations;
 use crate::arguments::{Arguments, Command, Globals};
 use crate::failure::{Failure, Result};
-use crate::places;
-use crate::session::{self, MAIN, Session};
+use crate::session::{self, CliSession, MAIN};
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
+use crate::user_dirs;
 
 const PROMPT: &str = "tine> ";
 
-/// Lines that are remembered between sessions.
-const HISTORY: usize = 10_000;
+/// Maximum number of lines in the history file.
+const MAX_HISTORY_LINES: usize = 10_000;
 
 const HELP: &str = "\
 A line without a slash is said as a turn of the user; one that begins with // is said with one
@@ -75,41 +74,44 @@ pub(crate) struct ReplArgs {}
 
 pub(crate) fn repl(globals: &Globals) -> Result<()> {
     let repl = Repl { globals: globals.clone() };
-    if io::stdin().is_terminal() && io::stdout().is_terminal() { repl.talk() } else { repl.read() }
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        repl.run_interactive()
+    } else {
+        repl.run_batch()
+    }
 }
 
-/// Whether there is more to come.
+/// Whether the session continues after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Line,
-    End,
+enum ReplFlow {
+    Continue,
+    Quit,
 }
 
-/// What is remembered from line to line: the conversation and the branch among all that was given
-/// when the session began.
+/// The state of a session: its options, including the current conversation and branch.
 struct Repl {
     globals: Globals,
 }
 
 impl Repl {
-    /// Lines of a person, with editing, completion and history.
-    fn talk(self) -> Result<()> {
+    /// Reads lines from a terminal, with editing, completion and history.
+    fn run_interactive(self) -> Result<()> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .history_ignore_space(true)
-            .max_history_size(HISTORY)
+            .max_history_size(MAX_HISTORY_LINES)
             .map_err(unusable)?
             .build();
-        let mut editor: Editor<Completion, FileHistory> =
+        let mut editor: Editor<ReplCompleter, FileHistory> =
             Editor::with_config(config).map_err(unusable)?;
         let history = history_file();
         if let Some(file) = &history {
-            // One that is not there yet, or cannot be read, is an empty one.
+            // A missing or unreadable history is empty.
             let _ = editor.load_history(file);
         }
-        self.greet();
+        self.print_greeting();
         let repl = Rc::new(RefCell::new(self));
-        editor.set_helper(Some(Completion { repl: Rc::clone(&repl) }));
+        editor.set_helper(Some(ReplCompleter { repl: Rc::clone(&repl) }));
         loop {
             match editor.readline(PROMPT) {
                 Ok(line) => {
@@ -117,7 +119,7 @@ impl Repl {
                     if let Some(file) = &history {
                         let _ = editor.append_history(file);
                     }
-                    if repl.borrow_mut().line(&line)? == Next::End {
+                    if repl.borrow_mut().run_line(&line)? == ReplFlow::Quit {
                         return Ok(());
                     }
                 }
@@ -128,12 +130,12 @@ impl Repl {
         }
     }
 
-    /// Lines of a program, as they come.
-    fn read(mut self) -> Result<()> {
+    /// Reads lines from standard input.
+    fn run_batch(mut self) -> Result<()> {
         let limit = session::limits().body_bytes;
         loop {
             let mut bytes = Vec::new();
-            // Not held while a command runs: `/say -` reads on from there.
+            // Release the lock while a command runs: `/say -` reads from standard input.
             let taken = io::stdin()
                 .lock()
                 .take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1))
@@ -149,67 +151,67 @@ impl Repl {
             }
             match String::from_utf8(bytes) {
                 Ok(line) => {
-                    if self.line(&line)? == Next::End {
+                    if self.run_line(&line)? == ReplFlow::Quit {
                         return Ok(());
                     }
                 }
-                Err(_) => self.complain(&Failure::invalid("the line is not valid UTF-8")),
+                Err(_) => self.report_failure(&Failure::invalid("the line is not valid UTF-8")),
             }
         }
     }
 
-    /// Does what a line says. Only an output that is closed ends the session.
-    fn line(&mut self, line: &str) -> Result<Next> {
-        match self.run(line.trim()) {
+    /// Runs a line and reports its error. Only a closed output ends the session.
+    fn run_line(&mut self, line: &str) -> Result<ReplFlow> {
+        match self.dispatch(line.trim()) {
             Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
             Err(failure) => {
-                self.complain(&failure);
-                Ok(Next::Line)
+                self.report_failure(&failure);
+                Ok(ReplFlow::Continue)
             }
             next => next,
         }
     }
 
-    fn complain(&self, failure: &Failure) {
+    fn report_failure(&self, failure: &Failure) {
         let _ = failure.report(self.globals.json);
     }
 
-    fn run(&mut self, line: &str) -> Result<Next> {
-        let said = match line.strip_prefix('/') {
-            None if line.is_empty() => return Ok(Next::Line),
+    fn dispatch(&mut self, line: &str) -> Result<ReplFlow> {
+        let message = match line.strip_prefix('/') {
+            None if line.is_empty() => return Ok(ReplFlow::Continue),
             None => Some(line),
             Some(rest) => rest.starts_with('/').then_some(rest),
         };
-        if let Some(text) = said {
-            let command = Command::Append(super::append::AppendArgs::saying(text));
+        if let Some(text) = message {
+            let command = Command::Append(super::append::AppendArgs::literal_text(text));
             super::run(Arguments { globals: self.globals.clone(), command })?;
-            return Ok(Next::Line);
+            return Ok(ReplFlow::Continue);
         }
-        let found = words::words(&line[1..]);
-        if let Some(quote) = found.open_quote {
+        let parsed = tokenize::tokenize(&line[1..]);
+        if let Some(quote) = parsed.open_quote {
             let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
             return Err(Failure::invalid(why));
         }
-        let name = found.words.first().map(String::as_str).unwrap_or_default();
-        if line::command().find_subcommand(name).is_none() {
+        let name = parsed.tokens.first().map(String::as_str).unwrap_or_default();
+        if arguments::command().find_subcommand(name).is_none() {
             return Err(unknown(name));
         }
-        match line::parse(found.words) {
+        match arguments::parse(parsed.tokens) {
             Ok(arguments) => self.run_command(arguments),
             Err(error) => {
                 self.show_usage(&error)?;
-                Ok(Next::Line)
+                Ok(ReplFlow::Continue)
             }
         }
     }
 
-    /// Help that was asked for, or what is wrong with a line.
+    /// Writes requested help, or the usage error of a line.
     fn show_usage(&self, error: &clap::Error) -> Result<()> {
         if error.use_stderr() && self.globals.json {
-            self.complain(&Failure::usage(error));
+            self.report_failure(&Failure::usage(error));
             return Ok(());
         }
-        let text = line::with_slashes(&error.render().to_string());
+        let text = arguments::with_slashes(&error.render().to_string());
         let screen = Screen::new(&self.globals);
         if error.use_stderr() {
             screen.aside(text.trim_end());
@@ -218,14 +220,14 @@ impl Repl {
         screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
-    fn run_command(&mut self, arguments: LineArguments) -> Result<Next> {
-        let globals = arguments.globals.over(&self.globals);
+    fn run_command(&mut self, arguments: ReplArguments) -> Result<ReplFlow> {
+        let globals = arguments.globals.overriding(&self.globals);
         match arguments.line {
-            Line::Quit => return Ok(Next::End),
-            Line::Help { command } => help(&globals, command.as_deref())?,
-            Line::Checkout(args) => self.checkout(globals, args)?,
-            Line::Conversation(args) => self.conversation(globals, args)?,
-            Line::Tine(command) => match *command {
+            ReplCommand::Quit => return Ok(ReplFlow::Quit),
+            ReplCommand::Help { command } => help(&globals, command.as_deref())?,
+            ReplCommand::Checkout(args) => self.checkout(globals, args)?,
+            ReplCommand::Conversation(args) => self.conversation(globals, args)?,
+            ReplCommand::Tine(command) => match *command {
                 Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) | Command::Watch(_) => {
                     return Err(Failure::invalid(
                         "this is a command for a shell; /quit leads there",
@@ -238,15 +240,15 @@ impl Repl {
                 command => super::run(Arguments { globals, command })?,
             },
         }
-        Ok(Next::Line)
+        Ok(ReplFlow::Continue)
     }
 
     fn checkout(&mut self, mut globals: Globals, args: CheckoutArgs) -> Result<()> {
         globals.read_settings()?;
-        let session = Session::open(&globals, OpenMode::Existing)?;
+        let session = CliSession::open(&globals, OpenMode::Existing)?;
         let conversation = session.conversation()?;
         let branch = match args.name {
-            None => return session.screen.line(&at_hand(&session, &conversation)),
+            None => return session.screen.line(&location_line(&session, &conversation)),
             Some(name) if args.make => {
                 let at = match args.at {
                     Some(at) => at,
@@ -270,9 +272,9 @@ impl Repl {
             return super::run(Arguments { globals, command });
         };
         globals.read_settings()?;
-        let session = Session::open(&globals, OpenMode::Create)?;
+        let session = CliSession::open(&globals, OpenMode::Create)?;
         let id = session.conversation_id(&id)?;
-        let (known, verb) = match session.engine.conversation(&session.call, &id) {
+        let (view, verb) = match session.engine.conversation(&session.call, &id) {
             Err(error) if error.kind() == Kind::NotFound => {
                 let request = NewConversation {
                     id: Some(id),
@@ -287,31 +289,31 @@ impl Repl {
             }
             found => (found?, "there already"),
         };
-        self.globals.conversation = Some(known.id.to_string());
+        self.globals.conversation = Some(view.id.to_string());
         self.globals.branch = None;
-        session.screen.line(&format!("conversation {} ({verb})", visible(known.id.as_str())))
+        session.screen.line(&format!("conversation {} ({verb})", visible(view.id.as_str())))
     }
 
-    /// Where a person is, and how to find out more.
-    fn greet(&self) {
+    /// Prints the current conversation and a hint.
+    fn print_greeting(&self) {
         let screen = Screen::new(&self.globals);
         if let Ok(session) = self.session()
             && let Ok(conversation) = session.conversation()
         {
-            screen.aside(&at_hand(&session, &conversation));
+            screen.aside(&location_line(&session, &conversation));
         }
         screen.aside("/help lists commands; a line without a slash is said as it stands");
     }
 
-    /// A look at the store, for what is not a command.
-    fn session(&self) -> Result<Session> {
+    /// Opens a session with the current settings, outside of any command.
+    fn session(&self) -> Result<CliSession> {
         let mut globals = self.globals.clone();
         globals.read_settings()?;
-        Session::open(&globals, OpenMode::Existing)
+        CliSession::open(&globals, OpenMode::Existing)
     }
 }
 
-fn at_hand(session: &Session, conversation: &ConversationId) -> String {
+fn location_line(session: &CliSession, conversation: &ConversationId) -> String {
     let label = session.screen.paint.branch(&format!("[{}]", visible(session.branch())));
     format!("conversation {} {label}", visible(conversation.as_str()))
 }
@@ -322,11 +324,11 @@ fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
         return screen.text(Paging::Direct, |out| Ok(out.write_all(HELP.as_bytes())?));
     };
     let name = name.trim_start_matches('/');
-    // Built first, so that arguments of all commands are among a command's own.
-    let mut all = line::command();
+    // Build first, so that global arguments are propagated to the command.
+    let mut all = arguments::command();
     all.build();
     let command = all.find_subcommand_mut(name).ok_or_else(|| unknown(name))?;
-    let text = line::with_slashes(&command.render_help().to_string());
+    let text = arguments::with_slashes(&command.render_help().to_string());
     screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
@@ -335,9 +337,9 @@ fn unknown(name: &str) -> Failure {
     Failure::invalid(why)
 }
 
-/// Where lines are remembered; nowhere if there is no such place.
+/// Returns the history file, if a state folder is available.
 fn history_file() -> Option<PathBuf> {
-    let folder = places::state_folder()?;
+    let folder = user_dirs::state_folder()?;
     fs::create_dir_all(&folder).ok()?;
     Some(folder.join("history"))
 }

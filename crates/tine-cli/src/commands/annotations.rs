@@ -1,4 +1,4 @@
-//! `tine bookmark`, `tag` and `title`: what people write on turns.
+//! `tine bookmark`, `tag` and `title`: annotations of turns and conversations.
 
 use clap::Args;
 use tine_api::{BookmarkView, Listing};
@@ -7,7 +7,7 @@ use tine_engine::{ConversationPatch, MetadataPatch, TurnView};
 
 use crate::arguments::{names_root, reference};
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{cut, visible, width};
 use crate::terminal::{Paging, short_time};
 
@@ -28,7 +28,7 @@ pub(crate) struct BookmarkArgs {
     delete: Option<String>,
 }
 
-pub(crate) fn bookmark(session: &Session, args: &BookmarkArgs) -> Result<()> {
+pub(crate) fn bookmark(session: &CliSession, args: &BookmarkArgs) -> Result<()> {
     let done = match (&args.name, &args.delete) {
         (None, None) => return list(session),
         (Some(name), _) => {
@@ -49,7 +49,7 @@ pub(crate) fn bookmark(session: &Session, args: &BookmarkArgs) -> Result<()> {
     session.screen.line(&format!("★ {name} {verb} {hash}"))
 }
 
-fn list(session: &Session) -> Result<()> {
+fn list(session: &CliSession) -> Result<()> {
     let ask = |page| session.engine.bookmarks(&session.call, page);
     let mut bookmarks = session.pages(None, ask)?.items;
     if let Some(named) = session.named_conversation() {
@@ -95,7 +95,7 @@ pub(crate) struct TagArgs {
     remove: Vec<String>,
 }
 
-pub(crate) fn tag(session: &Session, args: TagArgs) -> Result<()> {
+pub(crate) fn tag(session: &CliSession, args: TagArgs) -> Result<()> {
     let turn = session.turn(&args.turn)?;
     let plain = |tag: String| tag.strip_prefix('+').map_or(tag.clone(), str::to_owned);
     let mut add_tags: Vec<String> = args.tags.into_iter().map(plain).collect();
@@ -145,7 +145,7 @@ pub(crate) struct TitleArgs {
     clear: bool,
 }
 
-pub(crate) fn title(session: &Session, args: TitleArgs) -> Result<()> {
+pub(crate) fn title(session: &CliSession, args: TitleArgs) -> Result<()> {
     let mut words = args.words.iter().map(String::as_str);
     let turn = if args.whole { None } else { words.next() };
     let text = words.next();
@@ -182,7 +182,7 @@ pub(crate) fn title(session: &Session, args: TitleArgs) -> Result<()> {
 type Change = Option<Option<String>>;
 
 fn title_turn(
-    session: &Session,
+    session: &CliSession,
     turn: &Reference,
     change: Change,
     args: &TitleArgs,
@@ -199,7 +199,7 @@ fn title_turn(
     Ok(session.engine.patch_metadata(&session.call, turn, patch)?)
 }
 
-fn title_conversation(session: &Session, change: Change, force: bool) -> Result<()> {
+fn title_conversation(session: &CliSession, change: Change, force: bool) -> Result<()> {
     let id = session.conversation()?;
     let done = match change {
         None => session.engine.conversation(&session.call, &id)?,
@@ -215,7 +215,7 @@ fn title_conversation(session: &Session, change: Change, force: bool) -> Result<
     session.screen.line(&format!("{}  {title}", visible(done.id.as_str())))
 }
 
-fn shown(session: &Session, title: Option<&str>) -> String {
+fn shown(session: &CliSession, title: Option<&str>) -> String {
     match title {
         Some(title) => session.screen.paint.bold(&cut(title, usize::MAX)),
         None => "no title".to_owned(),

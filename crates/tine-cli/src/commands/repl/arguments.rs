@@ -1,5 +1,4 @@
-//! What can be typed behind the prompt: every command of `tine` behind a slash, and a few that
-//! only make sense where something is remembered from line to line.
+//! Slash commands: every command of `tine`, and a few that change the state of the session.
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tine_core::Reference;
@@ -9,15 +8,15 @@ use crate::arguments::{Command, Globals, reference, with_api_joined};
 /// A line behind a slash.
 #[derive(Debug, Parser)]
 #[command(name = "tine", no_binary_name = true, disable_help_subcommand = true)]
-pub(super) struct LineArguments {
+pub(super) struct ReplArguments {
     #[command(flatten)]
     pub(super) globals: Globals,
     #[command(subcommand)]
-    pub(super) line: Line,
+    pub(super) line: ReplCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Line {
+pub(super) enum ReplCommand {
     #[command(flatten)]
     Tine(Box<Command>),
     /// Go on with another branch; without a name, say which one it is
@@ -66,13 +65,13 @@ pub(super) struct ConversationArgs {
     pub(super) system: Option<String>,
 }
 
-/// The definitions by which lines are read. The conversation at hand counts more than the
-/// environment, which was looked at when the session began.
+/// Returns the definition of a line. The environment's conversation is ignored, because the
+/// session's current conversation overrides it.
 pub(super) fn command() -> clap::Command {
-    LineArguments::command().mut_arg("conversation", |argument| argument.env(None::<&str>))
+    ReplArguments::command().mut_arg("conversation", |argument| argument.env(None::<&str>))
 }
 
-/// Help and usage with the names that commands have here.
+/// Rewrites help and usage to show commands with a slash.
 pub(super) fn with_slashes(text: &str) -> String {
     let mut lines = String::new();
     for line in text.split_inclusive('\n') {
@@ -90,9 +89,9 @@ pub(super) fn with_slashes(text: &str) -> String {
     lines
 }
 
-/// Reads the words of a line, the first without its slash.
-pub(super) fn parse(words: Vec<String>) -> Result<LineArguments, clap::Error> {
-    let words = with_api_joined(words.into_iter().map(Into::into).collect());
-    let matches = command().try_get_matches_from(words)?;
-    LineArguments::from_arg_matches(&matches)
+/// Parses the tokens of a line, the first without its slash.
+pub(super) fn parse(tokens: Vec<String>) -> Result<ReplArguments, clap::Error> {
+    let tokens = with_api_joined(tokens.into_iter().map(Into::into).collect());
+    let matches = command().try_get_matches_from(tokens)?;
+    ReplArguments::from_arg_matches(&matches)
 }

@@ -1,4 +1,4 @@
-//! `tine resolve`: deciding what merges could not decide.
+//! `tine resolve`: lists and resolves merge conflicts.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
 use tine_api::Listing;
@@ -6,15 +6,15 @@ use tine_core::EntityId;
 use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
 
 use super::commits;
-use crate::commits::{write_conflicts, write_ways_out};
+use crate::commit_view::{write_conflicts, write_resolve_hints};
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::session::{self, Session};
+use crate::record_args;
+use crate::session::{self, CliSession};
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
-use crate::things;
 
-/// Decisions in the order in which they stand: a field, and what is to hold of it.
+/// Resolutions in the order of the arguments: a field and its value.
 #[derive(Clone, Debug, Default)]
 struct Decisions(Vec<(String, Take)>);
 
@@ -138,7 +138,7 @@ pub(crate) struct ResolveArgs {
     key: Option<String>,
 }
 
-pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
+pub(crate) fn resolve(session: &CliSession, args: ResolveArgs) -> Result<()> {
     let branch = args.branch.or_else(|| session.other_branch());
     if args.decisions.0.is_empty() {
         return list(session, branch.as_deref().unwrap_or(session.branch()));
@@ -164,7 +164,9 @@ pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
 
 fn entity_field(text: &str) -> Result<(EntityId, String)> {
     match text.split_once('.') {
-        Some((entity, field)) if !field.is_empty() => Ok((things::id(entity)?, field.to_owned())),
+        Some((entity, field)) if !field.is_empty() => {
+            Ok((record_args::parse_id(entity)?, field.to_owned()))
+        }
         _ => {
             let why = format!("`{text}` names no field; give one as ent_….city");
             Err(Failure::invalid(why))
@@ -172,8 +174,8 @@ fn entity_field(text: &str) -> Result<(EntityId, String)> {
     }
 }
 
-/// The conflicts that the last commit of a branch holds.
-fn list(session: &Session, branch: &str) -> Result<()> {
+/// Lists the conflicts in the last commit of a branch.
+fn list(session: &CliSession, branch: &str) -> Result<()> {
     let found = commits::listed(session, Some(branch.to_owned()), Some(1))?;
     let last: Option<&CommitView> = found.items.first();
     let facets = last.and_then(|it| it.commit.facets.as_ref());
@@ -189,6 +191,6 @@ fn list(session: &Session, branch: &str) -> Result<()> {
         let number = count(conflicts.len() as u64, "field");
         writeln!(out, "{number} to decide on {}", visible(branch))?;
         write_conflicts(out, &session.screen, &conflicts)?;
-        write_ways_out(out, &conflicts, branch)
+        write_resolve_hints(out, &conflicts, branch)
     })
 }

@@ -1,4 +1,5 @@
-//! What was learned as people read it: a line for each thing, rows of names and values.
+//! Knowledge records as text: one line per source, run, entity or observation, and tables of names
+//! and values.
 
 use std::io::Write;
 
@@ -10,24 +11,24 @@ use tine_engine::{
 };
 
 use crate::failure::Result;
+use crate::record_args::turn_key;
 use crate::terminal::text::{count, cut, visible, width};
 use crate::terminal::{Screen, short_time};
-use crate::things::turn_key;
 
-/// The widest column of names.
-const NAMES: usize = 24;
+/// Maximum width of the column of names.
+const MAX_NAME_COLUMNS: usize = 24;
 
-/// The longest value on a line of its own.
-const VALUE: usize = 400;
+/// Maximum width of a value when the terminal's width is unknown.
+const MAX_VALUE_COLUMNS: usize = 400;
 
-/// Rows of a name and a value.
-pub(crate) fn rows(
+/// Writes rows of a name and a value, with the values aligned.
+pub(crate) fn write_rows(
     out: &mut dyn Write,
     screen: &Screen,
     indent: usize,
     rows: &[(String, String)],
 ) -> Result<()> {
-    let column = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(NAMES);
+    let column = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(MAX_NAME_COLUMNS);
     for (name, value) in rows {
         let gap = " ".repeat(column.saturating_sub(width(name)));
         let name = screen.paint.dim(name);
@@ -37,12 +38,12 @@ pub(crate) fn rows(
     Ok(())
 }
 
-/// A row, from whatever can be told.
+/// Builds a row of a name and a displayable value.
 pub(crate) fn row(name: &str, value: impl ToString) -> (String, String) {
     (visible(name).into_owned(), value.to_string())
 }
 
-/// A value on one line: text as it is, anything else as JSON.
+/// Formats a value on one line: strings as they are, anything else as JSON.
 pub(crate) fn value(value: &Json, columns: usize) -> String {
     match value {
         Json::String(text) => cut(text, columns),
@@ -50,25 +51,26 @@ pub(crate) fn value(value: &Json, columns: usize) -> String {
     }
 }
 
-/// Fields, one on each row.
+/// Returns one row per field.
 pub(crate) fn field_rows(screen: &Screen, fields: &Object) -> Vec<(String, String)> {
-    let column = fields.keys().map(width).max().unwrap_or(0).min(NAMES);
-    let room = screen.columns.map_or(VALUE, |all| all.saturating_sub(column + 4).max(20));
+    let column = fields.keys().map(width).max().unwrap_or(0).min(MAX_NAME_COLUMNS);
+    let room =
+        screen.columns.map_or(MAX_VALUE_COLUMNS, |all| all.saturating_sub(column + 4).max(20));
     fields.iter().map(|(name, it)| row(name, value(it, room))).collect()
 }
 
-/// Fields on one line.
+/// Formats fields on one line.
 pub(crate) fn fields_line(fields: &Object, columns: usize) -> String {
-    let each = fields.iter().map(|(name, it)| format!("{name}={}", value(it, VALUE)));
+    let each = fields.iter().map(|(name, it)| format!("{name}={}", value(it, MAX_VALUE_COLUMNS)));
     cut(&each.collect::<Vec<_>>().join("  "), columns)
 }
 
-/// Columns that are left beside others.
+/// Returns the columns that remain when `others` are taken.
 pub(crate) fn room(screen: &Screen, others: usize) -> usize {
     screen.columns.map_or(200, |all| all.saturating_sub(others).max(20))
 }
 
-/// A source on one line.
+/// Formats a source on one line.
 pub(crate) fn source_line(screen: &Screen, it: &SourceView) -> String {
     let name = match &it.original_filename {
         Some(name) => format!("  {}", cut(name, 60)),
@@ -85,7 +87,7 @@ pub(crate) fn source_line(screen: &Screen, it: &SourceView) -> String {
     )
 }
 
-/// A run on one line.
+/// Formats an interpretation run on one line.
 pub(crate) fn run_line(screen: &Screen, run: &InterpretationView) -> String {
     let status = match run.status {
         RunStatus::Failed => screen.paint.warning(run.status.as_str()),
@@ -104,11 +106,13 @@ pub(crate) fn run_line(screen: &Screen, run: &InterpretationView) -> String {
     )
 }
 
-/// An entity on one line.
+/// Formats an entity on one line.
 pub(crate) fn entity_line(screen: &Screen, it: &EntityView) -> String {
     let name = match turn_key(it) {
         Some(key) => key,
-        None => it.name.clone().unwrap_or_else(|| fields_line(&it.snapshot.fields, VALUE)),
+        None => {
+            it.name.clone().unwrap_or_else(|| fields_line(&it.snapshot.fields, MAX_VALUE_COLUMNS))
+        }
     };
     let deleted =
         if it.deleted_at.is_some() { screen.paint.warning("  (deleted)") } else { String::new() };
@@ -120,8 +124,8 @@ pub(crate) fn entity_line(screen: &Screen, it: &EntityView) -> String {
     )
 }
 
-/// An observation on one line: of a version of a turn what was said, else the fields. Beside its
-/// own entity it is known by the end of its id.
+/// Formats an observation on one line: the content for a version of a turn, otherwise the fields.
+/// If `beside` is its entity, only the last part of the id is shown.
 pub(crate) fn observation_line(
     screen: &Screen,
     it: &ObservationView,
@@ -148,7 +152,7 @@ pub(crate) fn observation_line(
         false => format!("  ({})", marks.join(", ")),
     };
     let room = room(screen, width(&id) + 2 + 16 + 2 + 6 + 2 + width(&marks));
-    let said = match (one.fields.get("turn_hash"), one.fields.get("content")) {
+    let content_text = match (one.fields.get("turn_hash"), one.fields.get("content")) {
         (Some(Json::String(hash)), Some(content)) => {
             let hash = hash.trim_start_matches("sha256:").get(..12).unwrap_or(hash);
             format!("{}  {}", screen.paint.hash(hash), value(content, room.saturating_sub(14)))
@@ -156,7 +160,7 @@ pub(crate) fn observation_line(
         _ => fields_line(&one.fields, room),
     };
     let line = format!(
-        "{}  {}  {:<6}  {said}",
+        "{}  {}  {:<6}  {content_text}",
         screen.paint.hash(&id),
         screen.paint.dim(&short_time(one.observed_at)),
         one.origin.as_str(),
@@ -164,8 +168,8 @@ pub(crate) fn observation_line(
     format!("{}{}", line.trim_end(), screen.paint.warning(&marks))
 }
 
-/// What storing a turn did.
-pub(crate) fn stored_turn(screen: &Screen, done: &StoredTurn) -> Vec<(String, String)> {
+/// Returns rows that describe a stored turn.
+pub(crate) fn stored_turn_rows(screen: &Screen, done: &StoredTurn) -> Vec<(String, String)> {
     let paint = screen.paint;
     let key = done.slot.turn_key(&done.conversation);
     let hash = paint.hash(&done.turn.hash.short());
@@ -190,13 +194,13 @@ pub(crate) fn stored_turn(screen: &Screen, done: &StoredTurn) -> Vec<(String, St
     rows
 }
 
-/// A run that followed a store.
+/// Returns the row of the run that a store started, if it started one.
 pub(crate) fn run_row(screen: &Screen, run: Option<&InterpretationView>) -> Vec<(String, String)> {
     run.map(|run| row("run", run_line(screen, run))).into_iter().collect()
 }
 
-/// What else there is to know of a store.
-pub(crate) fn write_asides(
+/// Writes whether the answer is replayed or undone, and the warnings.
+pub(crate) fn write_notes(
     out: &mut dyn Write,
     warnings: &[String],
     replayed: bool,

@@ -1,4 +1,4 @@
-//! `tine merge` and `inject`: bringing to a branch what was learned or said elsewhere.
+//! `tine merge` and `inject`: merges knowledge into a branch and copies turns to it.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
 
 use super::branches::ends_on;
 use crate::arguments::reference;
-use crate::commits::{write_changes, write_conflicts, write_ways_out};
+use crate::commit_view::{write_changes, write_conflicts, write_resolve_hints};
 use crate::editor;
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
 use crate::transcript::one_line;
@@ -55,7 +55,7 @@ pub(crate) struct MergeArgs {
     key: Option<String>,
 }
 
-pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
+pub(crate) fn merge(session: &CliSession, args: MergeArgs) -> Result<()> {
     let into = args.into.or_else(|| session.other_branch());
     let mut request = MergeBranches {
         conversation: session.conversation()?,
@@ -66,7 +66,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
         summary: match args.summary {
             None => Summary::None,
             Some(none) if none.is_empty() => Summary::Generated,
-            Some(words) => Summary::Text(words),
+            Some(text) => Summary::Text(text),
         },
         dry_run: args.dry_run,
     };
@@ -82,8 +82,8 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
     session.screen.text(Paging::Direct, |out| write_merged(out, session, &done, &target))
 }
 
-/// What the user makes of the words that a merge would say.
-fn edited(session: &Session, request: &MergeBranches) -> Result<Summary> {
+/// Opens the generated summary in an editor and returns the result.
+fn edited(session: &CliSession, request: &MergeBranches) -> Result<Summary> {
     let rehearsal = MergeBranches { dry_run: true, ..request.clone() };
     let rehearsed = session.engine.versioning().merge(&session.call, rehearsal)?;
     if rehearsed.up_to_date {
@@ -94,14 +94,19 @@ fn edited(session: &Session, request: &MergeBranches) -> Result<Summary> {
         let turn = line.turn.map(|turn| format!(" [{}]", turn.short())).unwrap_or_default();
         text.push_str(&format!("- {}{turn}\n", line.text));
     }
-    let words = editor::edited(&text)?;
-    match words.trim() {
+    let summary = editor::edit_text(&text)?;
+    match summary.trim() {
         "" => Err(Failure::invalid("the text is empty; nothing was merged")),
-        words => Ok(Summary::Text(words.to_owned())),
+        summary => Ok(Summary::Text(summary.to_owned())),
     }
 }
 
-fn write_merged(out: &mut dyn Write, session: &Session, done: &Merged, target: &str) -> Result<()> {
+fn write_merged(
+    out: &mut dyn Write,
+    session: &CliSession,
+    done: &Merged,
+    target: &str,
+) -> Result<()> {
     let (screen, paint) = (&session.screen, session.screen.paint);
     let label = paint.branch(&format!("[{}]", visible(target)));
     if done.up_to_date {
@@ -142,7 +147,7 @@ fn write_merged(out: &mut dyn Write, session: &Session, done: &Merged, target: &
     if done.dry_run {
         return Ok(());
     }
-    write_ways_out(out, &done.conflicts, target)
+    write_resolve_hints(out, &done.conflicts, target)
 }
 
 #[derive(Debug, Args)]
@@ -168,7 +173,7 @@ pub(crate) struct InjectArgs {
     key: Option<String>,
 }
 
-pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
+pub(crate) fn inject(session: &CliSession, args: InjectArgs) -> Result<()> {
     let turn = session.turn(&args.turn)?;
     let (conversation, branch) = match args.to {
         Some(to) => (session.conversation_id(&to)?, args.branch),

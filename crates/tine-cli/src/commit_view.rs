@@ -1,4 +1,4 @@
-//! Commits as people read them: a line, a paragraph, or all that they hold.
+//! Commits as text: one line, a paragraph, or all details.
 
 use std::io::Write;
 
@@ -7,29 +7,29 @@ use tine_core::{CommitHash, EntityId, Name};
 use tine_engine::{CommitView, FieldChange, FieldConflict};
 
 use crate::failure::Result;
-use crate::learned::{row, rows, value};
+use crate::knowledge_view::{row, value, write_rows};
 use crate::terminal::text::{count, cut, visible, width, wrap};
 use crate::terminal::{Paint, Screen, precise_time, short_time};
 
-/// The longest value that is shown on a line.
-const VALUE: usize = 120;
+/// Maximum width of a value.
+const MAX_VALUE_COLUMNS: usize = 120;
 
-/// The shortest beginning of a message that says something.
-const LEAST: usize = 20;
+/// Minimum width of a message, however narrow the terminal.
+const MIN_MESSAGE_COLUMNS: usize = 20;
 
 /// Spaces between the parts of a line.
 const GAP: usize = 2;
 
-/// Words of one kind that are listed without being asked for.
-const WORDS: usize = 40;
+/// Maximum number of terms to list.
+const MAX_TERMS: usize = 40;
 
-/// Branches that end with a commit, and what sort of commit it is.
-struct Marks {
+/// Labels of a commit: branches that end with it, and its kind.
+struct CommitBadges {
     heads: Vec<String>,
     kinds: Vec<String>,
 }
 
-impl Marks {
+impl CommitBadges {
     fn of(paint: Paint, it: &CommitView) -> Self {
         let label = |name: &Name| paint.branch(&format!("[{}]", visible(name.as_str())));
         let mut kinds = Vec::new();
@@ -49,21 +49,23 @@ impl Marks {
         if facets.is_none() {
             kinds.push(paint.warning("(purged)"));
         }
-        Marks { heads: it.heads.iter().map(label).collect(), kinds }
+        CommitBadges { heads: it.heads.iter().map(label).collect(), kinds }
     }
 
-    /// Columns that they take on a line, if they have no colours.
+    /// Returns the width of all labels; only correct without colours.
     fn columns(&self) -> usize {
         self.heads.iter().chain(&self.kinds).map(|mark| width(mark) + GAP).sum()
     }
 }
 
-/// Hash, time, branches and the first line of the message, with some columns left for what else
-/// stands on that line.
+/// Formats a commit on one line: hash, time, branches and the first line of the message. `others`
+/// columns stay free.
 pub(crate) fn commit_line(screen: &Screen, it: &CommitView, others: usize) -> String {
-    let taken = 12 + GAP + 16 + GAP + Marks::of(Paint::new(false), it).columns() + others;
-    let room = screen.columns.map_or(VALUE, |all| all.saturating_sub(taken).max(LEAST));
-    let Marks { heads, kinds } = Marks::of(screen.paint, it);
+    let taken = 12 + GAP + 16 + GAP + CommitBadges::of(Paint::new(false), it).columns() + others;
+    let room = screen
+        .columns
+        .map_or(MAX_VALUE_COLUMNS, |all| all.saturating_sub(taken).max(MIN_MESSAGE_COLUMNS));
+    let CommitBadges { heads, kinds } = CommitBadges::of(screen.paint, it);
     let hash = screen.paint.hash(&it.hash.short());
     let time = screen.paint.dim(&short_time(it.commit.created_at));
     let message = cut(first_line(&it.commit.message), room);
@@ -71,12 +73,12 @@ pub(crate) fn commit_line(screen: &Screen, it: &CommitView, others: usize) -> St
     parts.join("  ")
 }
 
-/// The beginning of a message, for a line.
+/// Returns the first line of a message.
 pub(crate) fn first_line(message: &str) -> &str {
     message.trim_start().lines().next().unwrap_or_default()
 }
 
-/// Who made a commit and when, its message, and its turns.
+/// Writes a commit's author, time, message and window.
 pub(crate) fn write_commit(out: &mut dyn Write, screen: &Screen, it: &CommitView) -> Result<()> {
     let paint = screen.paint;
     let mut heading = vec![
@@ -84,7 +86,7 @@ pub(crate) fn write_commit(out: &mut dyn Write, screen: &Screen, it: &CommitView
         cut(&it.commit.author, 40),
         paint.dim(&short_time(it.commit.created_at)),
     ];
-    let Marks { heads, kinds } = Marks::of(paint, it);
+    let CommitBadges { heads, kinds } = CommitBadges::of(paint, it);
     heading.extend(heads.into_iter().chain(kinds));
     writeln!(out, "{}", heading.join("  "))?;
     write_message(out, screen, &it.commit.message)?;
@@ -100,7 +102,7 @@ fn write_message(out: &mut dyn Write, screen: &Screen, message: &str) -> Result<
     Ok(())
 }
 
-/// The turns of a commit in a few words.
+/// Describes the turns of a commit.
 pub(crate) fn window(it: &CommitView) -> String {
     let turns = count(it.commit.turns, "turn");
     match &it.commit.window {
@@ -110,8 +112,12 @@ pub(crate) fn window(it: &CommitView) -> String {
     }
 }
 
-/// Everything that a commit holds.
-pub(crate) fn write_whole(out: &mut dyn Write, screen: &Screen, it: &CommitView) -> Result<()> {
+/// Writes all details of a commit.
+pub(crate) fn write_commit_details(
+    out: &mut dyn Write,
+    screen: &Screen,
+    it: &CommitView,
+) -> Result<()> {
     let commit = &it.commit;
     let hashes = |hashes: &[CommitHash]| {
         hashes.iter().map(|hash| hash.to_string()).collect::<Vec<_>>().join(", ")
@@ -142,7 +148,7 @@ pub(crate) fn write_whole(out: &mut dyn Write, screen: &Screen, it: &CommitView)
         let at = precise_time(signature.signed_at);
         facts.push(row("signature", format!("{state}, by {}, since {at}", signature.public_key)));
     }
-    rows(out, screen, 0, &facts)?;
+    write_rows(out, screen, 0, &facts)?;
     writeln!(out)?;
     write_message(out, screen, &commit.message)?;
     match &commit.facets {
@@ -167,26 +173,26 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, facets: &Facets) -> Result
         seen.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
         let all: Vec<_> =
             seen.into_iter().map(|seen| row(&seen.text, evidence(screen, seen))).collect();
-        rows(out, screen, 2, &all)?;
+        write_rows(out, screen, 2, &all)?;
     }
     if facets.left_out > 0 {
         writeln!(out, "  … and {} rarer", count(facets.left_out, "word"))?;
     }
-    let known: Vec<_> = facets
+    let fact_rows: Vec<_> = facets
         .state
         .facts
         .iter()
         .flat_map(|(id, fact)| {
-            let shown = fact.fields.iter().filter(|(_, held)| !says_nothing(held));
+            let shown = fact.fields.iter().filter(|(_, held)| !is_absent(held));
             shown.map(|(field, held)| {
-                let thing = thing(fact.name.as_deref(), &fact.entity_type, *id);
-                row(&format!("{thing} {field}"), held_text(held))
+                let label = entity_label(fact.name.as_deref(), &fact.entity_type, *id);
+                row(&format!("{label} {field}"), field_text(held))
             })
         })
         .collect();
-    if !known.is_empty() {
+    if !fact_rows.is_empty() {
         writeln!(out, "\n{}", screen.paint.bold("known"))?;
-        rows(out, screen, 2, &known)?;
+        write_rows(out, screen, 2, &fact_rows)?;
     }
     let conflicts = FieldConflict::all_of(&facets.state);
     if !conflicts.is_empty() {
@@ -196,7 +202,7 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, facets: &Facets) -> Result
     Ok(())
 }
 
-/// Where a word was said first, and in how many turns.
+/// Formats where a term occurs first, and in how many turns.
 pub(crate) fn evidence(screen: &Screen, seen: &FacetTerm) -> String {
     let turns = count(seen.turns, "turn");
     let text = match &seen.at {
@@ -206,51 +212,51 @@ pub(crate) fn evidence(screen: &Screen, seen: &FacetTerm) -> String {
     screen.paint.dim(&text)
 }
 
-/// Words with a sign before each, on lines that fit.
-pub(crate) fn write_words(
+/// Writes one term per line with its evidence.
+pub(crate) fn write_terms(
     out: &mut dyn Write,
     screen: &Screen,
     seen: &[FacetTerm],
     paint: impl Fn(&str) -> String,
 ) -> Result<()> {
-    for one in seen.iter().take(WORDS) {
-        let text = paint(&cut(&one.text, VALUE));
+    for one in seen.iter().take(MAX_TERMS) {
+        let text = paint(&cut(&one.text, MAX_VALUE_COLUMNS));
         writeln!(out, "  {text}  {}", evidence(screen, one))?;
     }
-    if seen.len() > WORDS {
-        writeln!(out, "  … and {} more", seen.len() - WORDS)?;
+    if seen.len() > MAX_TERMS {
+        writeln!(out, "  … and {} more", seen.len() - MAX_TERMS)?;
     }
     Ok(())
 }
 
-fn says_nothing(held: &FieldState) -> bool {
+fn is_absent(held: &FieldState) -> bool {
     matches!(held, FieldState::Value(FieldValue { json: None, .. }))
 }
 
-/// What is known of a field, on one line.
-pub(crate) fn held_text(held: &FieldState) -> String {
+/// Formats the value of a field, or all sides of a conflict, on one line.
+pub(crate) fn field_text(held: &FieldState) -> String {
     match held {
-        FieldState::Value(value) => said(value),
+        FieldState::Value(value) => side_text(value),
         FieldState::Conflict(conflict) => {
-            let sides: Vec<String> = conflict.sides.iter().map(said).collect();
+            let sides: Vec<String> = conflict.sides.iter().map(side_text).collect();
             format!("undecided: {}", sides.join(" or "))
         }
     }
 }
 
-fn said(side: &FieldValue) -> String {
-    side.json.as_ref().map_or_else(|| "(nothing)".to_owned(), |json| value(json, VALUE))
+fn side_text(side: &FieldValue) -> String {
+    side.json.as_ref().map_or_else(|| "(nothing)".to_owned(), |json| value(json, MAX_VALUE_COLUMNS))
 }
 
-/// How people call an entity.
-fn thing(name: Option<&str>, entity_type: &str, id: EntityId) -> String {
+/// Returns the type of an entity with its name or, without one, its id.
+fn entity_label(name: Option<&str>, entity_type: &str, id: EntityId) -> String {
     match name {
         Some(name) => format!("{entity_type} “{}”", cut(name, 60)),
         None => format!("{entity_type} {id}"),
     }
 }
 
-/// Fields that are not the same on two sides.
+/// Writes fields that differ between two sides.
 pub(crate) fn write_changes(
     out: &mut dyn Write,
     screen: &Screen,
@@ -258,13 +264,13 @@ pub(crate) fn write_changes(
 ) -> Result<()> {
     let paint = screen.paint;
     for change in changes {
-        let thing = thing(change.name.as_deref(), &change.entity_type, change.entity);
+        let label = entity_label(change.name.as_deref(), &change.entity_type, change.entity);
         let side =
-            |held: &Option<FieldState>| held.as_ref().map_or("(nothing)".to_owned(), held_text);
+            |held: &Option<FieldState>| held.as_ref().map_or("(nothing)".to_owned(), field_text);
         writeln!(
             out,
             "  {} {}: {} → {}",
-            visible(&thing),
+            visible(&label),
             paint.bold(&visible(&change.field)),
             paint.lost(&side(&change.from)),
             paint.gained(&side(&change.to)),
@@ -273,7 +279,7 @@ pub(crate) fn write_changes(
     Ok(())
 }
 
-/// Fields that nobody has decided, and what the sides say.
+/// Writes unresolved conflicts with the value of each side.
 pub(crate) fn write_conflicts(
     out: &mut dyn Write,
     screen: &Screen,
@@ -282,20 +288,21 @@ pub(crate) fn write_conflicts(
     let paint = screen.paint;
     writeln!(out, "{}", paint.warning("conflicts"))?;
     for it in conflicts {
-        let thing = thing(it.name.as_deref(), &it.entity_type, it.entity);
-        let was = it.bases.first().map(said).map(|was| format!(" (was {was})")).unwrap_or_default();
+        let label = entity_label(it.name.as_deref(), &it.entity_type, it.entity);
+        let was =
+            it.bases.first().map(side_text).map(|was| format!(" (was {was})")).unwrap_or_default();
         let field = visible(&it.field);
         let id = paint.dim(&format!("{}.{field}", it.entity));
-        writeln!(out, "  {} {}{was}  {id}", visible(&thing), paint.bold(&field))?;
+        writeln!(out, "  {} {}{was}  {id}", visible(&label), paint.bold(&field))?;
         for (number, side) in (1..).zip(&it.sides) {
-            writeln!(out, "    side {number}: {}", said(side))?;
+            writeln!(out, "    side {number}: {}", side_text(side))?;
         }
     }
     Ok(())
 }
 
-/// What can be typed to decide conflicts.
-pub(crate) fn write_ways_out(
+/// Writes commands that resolve the first conflict.
+pub(crate) fn write_resolve_hints(
     out: &mut dyn Write,
     conflicts: &[FieldConflict],
     branch: &str,
@@ -312,7 +319,7 @@ pub(crate) fn write_ways_out(
     Ok(())
 }
 
-/// A word as it has to be typed in a shell.
+/// Quotes a word for a shell.
 fn shell_word(word: &str) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./@".contains(sign);
     if word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! `tine verify`, `stats` and `backup`: looking after a store.
+//! `tine verify`, `stats` and `backup`: maintenance of a store.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tine_store::OpenMode;
 use crate::arguments::Globals;
 use crate::commands::repair;
 use crate::failure::{Failure, Result};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, cut, visible, width};
 
@@ -37,10 +37,10 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     if let Some(folder) = &args.repair {
         let instead = "repair it there, with --store PATH, while no server has it open";
-        globals.only_here("tine verify --repair", instead)?;
+        globals.require_local("tine verify --repair", instead)?;
         return repair::repair(globals, folder);
     }
-    let session = Session::open(globals, OpenMode::Existing)?;
+    let session = CliSession::open(globals, OpenMode::Existing)?;
     let found = session.engine.verify()?;
     let failed = found.problems.len();
     if !session.answered_json(|| found.clone())? {
@@ -83,7 +83,7 @@ pub(crate) struct StatsArgs {
     usage: bool,
 }
 
-pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
+pub(crate) fn stats(session: &CliSession, args: &StatsArgs) -> Result<()> {
     let named = session.named_conversation();
     let stats = session.engine.stats(&session.call, named)?;
     let usage = match named.is_some() || args.usage {
@@ -97,7 +97,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         let store = &stats.store;
         writeln!(out, "store")?;
-        rows(
+        write_counts(
             out,
             &[
                 ("projects", store.projects),
@@ -111,7 +111,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
         )?;
         if let (Some(id), Some(its)) = (named, &stats.conversation) {
             writeln!(out, "{}", visible(id.as_str()))?;
-            rows(
+            write_counts(
                 out,
                 &[
                     ("turns", its.turns),
@@ -132,7 +132,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
     })
 }
 
-/// Tokens and cost as a table, one line for each share.
+/// Writes tokens and cost as a table, one line per share.
 fn write_usage(out: &mut dyn Write, usage: &UsageTotals) -> Result<()> {
     let groups = [
         ("model", &usage.models),
@@ -170,7 +170,7 @@ fn label(share: &UsageShare) -> &str {
     share.name.as_deref().unwrap_or("(others)")
 }
 
-fn rows(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {
+fn write_counts(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {
     for (name, count) in rows {
         writeln!(out, "  {name:<14} {count:>12}")?;
     }
@@ -187,14 +187,14 @@ pub(crate) struct BackupArgs {
     folder: PathBuf,
 }
 
-pub(crate) fn backup(session: &Session, args: &BackupArgs) -> Result<()> {
+pub(crate) fn backup(session: &CliSession, args: &BackupArgs) -> Result<()> {
     let instead = "run it there, or take the conversations with `tine export --all`";
-    session.engine.here("tine backup", instead)?.store().backup(&args.folder)?;
+    session.engine.require_local("tine backup", instead)?.store().backup(&args.folder)?;
     #[derive(Serialize)]
-    struct Document {
+    struct BackupDocument {
         folder: PathBuf,
     }
-    if session.answered_json(|| Document { folder: args.folder.clone() })? {
+    if session.answered_json(|| BackupDocument { folder: args.folder.clone() })? {
         return Ok(());
     }
     session.screen.line(&format!("the store is copied to {}", args.folder.display()))

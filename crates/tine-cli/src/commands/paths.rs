@@ -1,4 +1,4 @@
-//! `tine log`, `turns` and `path`: reading turns, or commits, in a row.
+//! `tine log`, `turns` and `path`: shows the turns or commits along a path.
 
 use clap::{Args, ValueEnum};
 use tine_core::{Json, Reference, Role};
@@ -10,14 +10,14 @@ use tine_formats::render::{
 use super::append::role_parser;
 use super::commits;
 use crate::arguments::reference;
-use crate::commits::{commit_line, write_commit};
+use crate::commit_view::{commit_line, write_commit};
 use crate::failure::{Failure, Result};
-use crate::graph::{self, Node};
+use crate::graph::{self, GraphNode};
 use crate::labels::Labels;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
-use crate::transcript::{one_line, wrapped, write_turn};
+use crate::transcript::{one_line, write_turn, write_wrapped};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,7 +45,7 @@ pub(crate) struct LogArgs {
     graph: bool,
 }
 
-pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
+pub(crate) fn log(session: &CliSession, args: LogArgs) -> Result<()> {
     if args.graph {
         return commits_graph(session, args.to, args.number);
     }
@@ -76,7 +76,7 @@ pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
     })
 }
 
-fn commits_log(session: &Session, args: &LogArgs) -> Result<()> {
+fn commits_log(session: &CliSession, args: &LogArgs) -> Result<()> {
     let branch = args.to.as_ref().map_or(session.branch(), Reference::as_str);
     let found = commits::listed(session, Some(branch.to_owned()), args.number)?;
     if commits::answered(session, &found)? {
@@ -97,10 +97,14 @@ fn commits_log(session: &Session, args: &LogArgs) -> Result<()> {
     })
 }
 
-fn commits_graph(session: &Session, branch: Option<Reference>, last: Option<usize>) -> Result<()> {
+fn commits_graph(
+    session: &CliSession,
+    branch: Option<Reference>,
+    last: Option<usize>,
+) -> Result<()> {
     let branch = branch.map(|branch| branch.as_str().to_owned());
     let mut found = commits::listed(session, branch, None)?;
-    let node = |it: &CommitView| Node { id: it.hash, parents: it.commit.parents.clone() };
+    let node = |it: &CommitView| GraphNode { id: it.hash, parents: it.commit.parents.clone() };
     let order = graph::ordered(&found.items.iter().map(node).collect::<Vec<_>>());
     let last = last.unwrap_or(usize::MAX);
     found.items = order.into_iter().take(last).map(|place| found.items[place].clone()).collect();
@@ -123,9 +127,9 @@ fn commits_graph(session: &Session, branch: Option<Reference>, last: Option<usiz
     })
 }
 
-/// A path, or the last turns of one.
-fn read_path(session: &Session, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
-    // A branch or turn that is named can be looked for everywhere; `main` alone cannot.
+/// Reads a path, or its last turns.
+fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
+    // An explicit branch or turn is looked up in all conversations; the default `main` is not.
     let conversation = match &to {
         Some(_) => session.scope()?,
         None => Some(session.conversation()?),
@@ -157,8 +161,8 @@ pub(crate) struct TurnsArgs {
     branch: Option<Reference>,
 }
 
-pub(crate) fn turns(session: &Session, args: TurnsArgs) -> Result<()> {
-    // Which turns are the last of a role shows only when all are there.
+pub(crate) fn turns(session: &CliSession, args: TurnsArgs) -> Result<()> {
+    // The last turns of a role can only be selected from the whole path.
     let last = args.number.filter(|_| args.role.is_none());
     let mut path = read_path(session, args.branch, last)?;
     path.turns.retain(|turn| args.role.is_none_or(|role| turn.role == role));
@@ -206,21 +210,21 @@ pub(crate) struct PathArgs {
     /// text: for people; openai, anthropic, gemini: ready to send; markdown; tine: canonical
     /// messages as JSON Lines, as `append --messages` takes them
     #[arg(long, default_value = "text", hide_possible_values = true)]
-    format: Form,
+    format: PathFormat,
     /// Only the end of the path that fits, counted with OpenAI's public tokenizer
     #[arg(long, value_name = "N", conflicts_with = "around")]
     max_tokens: Option<u64>,
     /// Tool calls without results: close them with a result that says so, report them as an
     /// error, or keep them [default: close]
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
-    open_calls: Option<OpenChoice>,
+    open_calls: Option<OpenCallsChoice>,
     /// Leave the system prompt out
     #[arg(long)]
     no_system: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum PathFormat {
     Text,
     Tine,
     Openai,
@@ -229,39 +233,39 @@ enum Form {
     Markdown,
 }
 
-impl Form {
-    /// What it is rendered as; nothing for the transcript.
+impl PathFormat {
+    /// Returns the rendering format; `None` for the transcript.
     fn format(self) -> Option<Format> {
         match self {
-            Form::Text => None,
-            Form::Tine => Some(Format::Tine),
-            Form::Openai => Some(Format::OpenAi),
-            Form::Anthropic => Some(Format::Anthropic),
-            Form::Gemini => Some(Format::Gemini),
-            Form::Markdown => Some(Format::Markdown),
+            PathFormat::Text => None,
+            PathFormat::Tine => Some(Format::Tine),
+            PathFormat::Openai => Some(Format::OpenAi),
+            PathFormat::Anthropic => Some(Format::Anthropic),
+            PathFormat::Gemini => Some(Format::Gemini),
+            PathFormat::Markdown => Some(Format::Markdown),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OpenChoice {
+enum OpenCallsChoice {
     Close,
     Report,
     Keep,
 }
 
-impl From<OpenChoice> for OpenCalls {
-    fn from(choice: OpenChoice) -> Self {
+impl From<OpenCallsChoice> for OpenCalls {
+    fn from(choice: OpenCallsChoice) -> Self {
         match choice {
-            OpenChoice::Close => OpenCalls::Close,
-            OpenChoice::Report => OpenCalls::Report,
-            OpenChoice::Keep => OpenCalls::Keep,
+            OpenCallsChoice::Close => OpenCalls::Close,
+            OpenCallsChoice::Report => OpenCalls::Report,
+            OpenCallsChoice::Keep => OpenCalls::Keep,
         }
     }
 }
 
-pub(crate) fn path(session: &Session, args: PathArgs) -> Result<()> {
-    if args.format == Form::Text && (args.max_tokens.is_some() || args.open_calls.is_some()) {
+pub(crate) fn path(session: &CliSession, args: PathArgs) -> Result<()> {
+    if args.format == PathFormat::Text && (args.max_tokens.is_some() || args.open_calls.is_some()) {
         let why = "--max-tokens and --open-calls go with another --format than text";
         return Err(Failure::invalid(why));
     }
@@ -283,7 +287,7 @@ pub(crate) fn path(session: &Session, args: PathArgs) -> Result<()> {
         if let Some(prompt) = prompt {
             let root = session.screen.paint.role(Role::System, "system (root)");
             writeln!(out, "{root}")?;
-            wrapped(out, &session.screen, prompt, None)?;
+            write_wrapped(out, &session.screen, prompt, None)?;
             first = false;
         }
         for turn in &path.turns {
@@ -297,7 +301,7 @@ pub(crate) fn path(session: &Session, args: PathArgs) -> Result<()> {
     })
 }
 
-fn window(session: &Session, args: &PathArgs) -> Result<()> {
+fn window(session: &CliSession, args: &PathArgs) -> Result<()> {
     let Some(around) = &args.around else { return Ok(()) };
     let query = WindowQuery {
         turn: session.turn(around)?,
@@ -333,9 +337,9 @@ fn window(session: &Session, args: &PathArgs) -> Result<()> {
     })
 }
 
-/// Writes the request to standard output, and what was done to the path to standard error.
+/// Writes the rendered request to standard output and notes to standard error.
 fn write_rendering(
-    session: &Session,
+    session: &CliSession,
     path: &PathPage,
     format: Format,
     system: bool,

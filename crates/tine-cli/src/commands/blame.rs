@@ -1,4 +1,4 @@
-//! `tine blame` and `bisect`: where something comes from, and when it began to hold.
+//! `tine blame` and `bisect`: finds the origin of a text or fact, and the first turn that matches.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -15,11 +15,11 @@ use tine_formats::render::whole_path;
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::learned::{room, row, rows, value};
-use crate::session::Session;
+use crate::knowledge_view::{room, row, value, write_rows};
+use crate::record_args;
+use crate::session::CliSession;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, short_time};
-use crate::things;
 use crate::transcript::one_line;
 
 #[derive(Debug, Args)]
@@ -46,10 +46,10 @@ pub(crate) struct BlameArgs {
     at: Option<Reference>,
 }
 
-pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
+pub(crate) fn blame(session: &CliSession, args: BlameArgs) -> Result<()> {
     let of = match (args.entity, args.field, args.text) {
         (Some(entity), Some(field), _) => {
-            BlameOf::Field { entity: things::entity(session, &entity)?, field }
+            BlameOf::Field { entity: record_args::resolve_entity(session, &entity)?, field }
         }
         (_, _, text) => BlameOf::Text(text.unwrap_or_default()),
     };
@@ -70,7 +70,7 @@ pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
     })
 }
 
-fn write_blamed(out: &mut dyn Write, session: &Session, it: &Blamed) -> Result<()> {
+fn write_blamed(out: &mut dyn Write, session: &CliSession, it: &Blamed) -> Result<()> {
     let paint = session.screen.paint;
     let mut facts = Vec::new();
     if let Some(said) = &it.value {
@@ -95,11 +95,11 @@ fn write_blamed(out: &mut dyn Write, session: &Session, it: &Blamed) -> Result<(
             facts.push(row(name, paint.hash(&hash.short())));
         }
     }
-    rows(out, &session.screen, 0, &facts)
+    write_rows(out, &session.screen, 0, &facts)
 }
 
-/// The end of the path that is meant.
-fn end(session: &Session, at: Option<Reference>) -> Result<TurnRef> {
+/// Returns the end of the path to search.
+fn end(session: &CliSession, at: Option<Reference>) -> Result<TurnRef> {
     match at {
         Some(at) => session.turn(&at),
         None => Ok(TurnRef::within(session.conversation()?, session.tip()?)),
@@ -153,9 +153,9 @@ enum BisectRun {
     },
 }
 
-pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
+pub(crate) fn bisect(session: &CliSession, args: BisectArgs) -> Result<()> {
     let at = end(session, args.at)?;
-    let entity = |text: &str| -> Result<EntityId> { things::entity(session, text) };
+    let entity = |text: &str| -> Result<EntityId> { record_args::resolve_entity(session, text) };
     let predicate = match (args.run, args.contains, args.entity, args.field) {
         (Some(BisectRun::Run { command }), None, None, None) => return run(session, at, &command),
         (None, Some(text), ..) => Predicate::Contains(text),
@@ -174,7 +174,7 @@ pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
     report(session, &found, "holds first at")
 }
 
-fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
+fn report(session: &CliSession, found: &Bisected, what: &str) -> Result<()> {
     if session.answered_json(|| found.clone())? {
         return Ok(());
     }
@@ -185,8 +185,8 @@ fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
     })
 }
 
-/// Lets a command tell where the first bad turn is.
-fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
+/// Bisects with a command that judges each path.
+fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
     let TurnRef { conversation, turn } = at;
     let query = PathQuery {
         conversation,
@@ -196,16 +196,16 @@ fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
         limit: None,
     };
     let path = whole_path(&*session.engine, &session.call, query)?;
-    let found = bisect_range(path.turns.len(), |step| {
-        let verdict = judged(&path, step, command)?;
-        let word = match verdict {
+    let found = bisect_range(path.turns.len(), |index| {
+        let verdict = judge_prefix(&path, index, command)?;
+        let label = match verdict {
             BisectVerdict::Holds => "bad ",
             BisectVerdict::DoesNot => "good",
             BisectVerdict::Skip => "skip",
         };
         session
             .screen
-            .aside(&format!("{word}  {}", one_line(&session.screen, &path.turns[step], 6)));
+            .aside(&format!("{label}  {}", one_line(&session.screen, &path.turns[index], 6)));
         Ok::<_, Failure>(verdict)
     })?;
     let (first, tested) = found.map_err(|why| match why {
@@ -220,14 +220,14 @@ fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
     report(session, &Bisected { turn, path: path.turns.len(), tested }, "the first bad turn is")
 }
 
-/// What the command says of the path up to a turn.
-fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<BisectVerdict> {
-    let turn = &path.turns[step];
+/// Runs the command on the path up to a turn and returns its verdict.
+fn judge_prefix(path: &PathPage, index: usize, command: &[String]) -> Result<BisectVerdict> {
+    let turn = &path.turns[index];
     let so_far = PathPage {
         conversation: path.conversation.clone(),
         root: path.root.clone(),
         to: Some(turn.id),
-        turns: path.turns[..=step].to_vec(),
+        turns: path.turns[..=index].to_vec(),
         next: None,
     };
     let document = serde_json::to_vec(&so_far).map_err(io::Error::from)?;
@@ -242,7 +242,7 @@ fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<BisectVerd
         .spawn()
         .map_err(|error| unusable(format!("it cannot be started: {error}")))?;
     let mut stdin = child.stdin.take().expect("it was piped");
-    // A command that does not read its input is as good as any other.
+    // The command need not read its input, so write errors are ignored.
     let writer = std::thread::spawn(move || stdin.write_all(&document));
     let status = child.wait().map_err(|error| unusable(error.to_string()))?;
     let _ = writer.join();

@@ -1,4 +1,4 @@
-//! `tine revert`, `restore` and `tails`: moving branches, and what that leaves behind.
+//! `tine revert`, `restore` and `tails`: moves branches and lists the turns that no branch reaches.
 
 use clap::Args;
 use tine_api::{Listing, Tail};
@@ -8,7 +8,7 @@ use tine_engine::{BranchView, MoveBranch};
 use crate::arguments::reference;
 use crate::commands::branches::ends_on;
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::terminal::text::{count, cut};
 use crate::terminal::{Paging, short_time};
 
@@ -32,7 +32,7 @@ pub(crate) struct RevertArgs {
     expected_tip: Option<Reference>,
 }
 
-pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
+pub(crate) fn revert(session: &CliSession, args: RevertArgs) -> Result<()> {
     let (branch, to) = match args.words.as_slice() {
         [branch, to] => (branch.as_str(), to),
         words => ("main", &words[0]),
@@ -47,7 +47,7 @@ pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
     moved(session, &done)
 }
 
-fn moved(session: &Session, branch: &BranchView) -> Result<()> {
+fn moved(session: &CliSession, branch: &BranchView) -> Result<()> {
     if session.answered_json(|| branch.clone())? {
         return Ok(());
     }
@@ -74,14 +74,14 @@ pub(crate) struct RestoreArgs {
     expected_tip: Option<Reference>,
 }
 
-pub(crate) fn restore(session: &Session, args: RestoreArgs) -> Result<()> {
+pub(crate) fn restore(session: &CliSession, args: RestoreArgs) -> Result<()> {
     let conversation = session.conversation()?;
     let (branch, to) = match args.words.as_slice() {
         [] => ("main", None),
         [branch, to] => (branch.as_str(), Some(to)),
         words => match session.engine.branch(&session.call, &conversation, &words[0]) {
             Ok(_) => (words[0].as_str(), None),
-            // One word that is no branch is the turn to go to.
+            // A single argument that is not a branch is the turn.
             Err(error) if error.kind() == Kind::NotFound => ("main", Some(&words[0])),
             Err(error) => return Err(error.into()),
         },
@@ -102,7 +102,7 @@ Examples:
   tine fork a9d2e63be84c            or give it a branch of its own")]
 pub(crate) struct TailsArgs {}
 
-pub(crate) fn tails(session: &Session) -> Result<()> {
+pub(crate) fn tails(session: &CliSession) -> Result<()> {
     let conversation = session.conversation()?;
     let tails = session.engine.tails(&session.call, &conversation)?;
     let views = || tails.to_vec();
