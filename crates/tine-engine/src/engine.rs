@@ -67,7 +67,7 @@ impl Engine {
         Engine { inner: Arc::new(inner) }
     }
 
-    /// The interpreters that can be asked here.
+    /// Returns the available interpreters.
     pub fn interpreters(&self) -> &Interpreters {
         &self.inner.interpreters
     }
@@ -116,7 +116,7 @@ impl Engine {
         answer.unwrap_or_else(|| Err(never_ran()))
     }
 
-    /// Runs a closure in a transaction; an error takes everything back.
+    /// Runs a closure in a transaction; rolls back on error.
     pub(crate) fn write<T: Send + 'static>(
         &self,
         body: impl Fn(&mut dyn Write) -> Result<T> + Send + 'static,
@@ -124,7 +124,7 @@ impl Engine {
         self.write_if(true, body)
     }
 
-    /// The same; but what is not to be kept is taken back however it ends.
+    /// Like `write`, but rolls back unless `keep` is set.
     pub(crate) fn write_if<T: Send + 'static>(
         &self,
         keep: bool,

@@ -1,4 +1,4 @@
-//! Why the engine says no, with what a caller needs to go on.
+//! Why the engine refuses a call, with what the caller needs to continue.
 
 use tine_api::{ActualTip, Candidate, ErrorDetails, Referrer};
 use tine_core::ids::NameError;

@@ -1,4 +1,4 @@
-//! Where something comes from: the turn that said it first, and how it came to the path.
+//! Blame: the turn that something comes from, and the merge that added it.
 
 use tine_core::commit::{Held, Value};
 use tine_core::{CommitHash, EntityId, ObservationId};
@@ -16,7 +16,7 @@ use crate::{BlameOf, BlameQuery, Blamed};
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {
-    /// The turns and spans that a field, or a piece of text, comes from.
+    /// Finds the turns and spans that a field or a text comes from.
     pub fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {
         if matches!(&query.of, BlameOf::Text(text) if text.trim().is_empty()) {
             return Err(Error::invalid("there is nothing to look for; give a piece of text"));
@@ -113,7 +113,7 @@ impl Blame<'_> {
         if let Some(found) = self.first_saying(&path, wanted)? {
             return Ok(vec![found]);
         }
-        // A merge may have brought it from a path of its own.
+        // It may come from a merged branch.
         let before = self.head()?.map(|head| self.graph.before(head.hash)).unwrap_or_default();
         for listed in self.graph.in_order().iter().filter(|one| before.contains(&one.hash)) {
             let commit = self.reader.commit(listed.hash)?;
@@ -160,7 +160,7 @@ impl Blame<'_> {
         }
     }
 
-    /// A turn, the commit that covers it, and the merge that brought it.
+    /// Returns a turn, the commit that covers it, and the merge that added it.
     fn blamed(&self, turn: Option<&Turn>) -> Result<Blamed> {
         let mut blamed = Blamed {
             turn: turn.map(|turn| turn.hash),

@@ -205,7 +205,7 @@ pub(crate) fn import(
     Ok(erases)
 }
 
-/// What is wrong with the commits that a conversation's log tells of.
+/// Checks the commits that a conversation's log mentions.
 pub(crate) fn check(
     records: &dyn Read,
     conversation: &Conversation,

@@ -1,4 +1,4 @@
-//! Comparing: two turns, branches, commits, or stretches of turns.
+//! Diffs of turns, branches, commits and ranges of turns.
 
 use tine_core::commit::{Facets, State};
 use tine_core::said::pieces;
@@ -26,8 +26,8 @@ use crate::{Diff, DiffQuery, DiffSide, DiffTurn};
 const COMPARED: u64 = 10_000;
 
 impl Engine {
-    /// Compares two turns, branches, commits or stretches of turns. Two commits are compared by
-    /// what they hold; no turn is read for that.
+    /// Compares two turns, branches, commits or ranges of turns. Two commits are compared by what
+    /// they hold; no turn is read for that.
     pub fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| {
@@ -53,11 +53,11 @@ enum DiffOperand {
     Commit(Box<(tine_core::Commit, CommitListing)>),
 }
 
-/// A path, or a stretch of one.
+/// A path, or a range of one.
 struct DiffPath {
     conversation: Conversation,
     branch: Option<Branch>,
-    /// The turn behind which a stretch begins.
+    /// The turn after which a range starts.
     after: Option<Option<TurnLoc>>,
     end: Option<TurnLoc>,
 }
@@ -130,7 +130,7 @@ impl DiffOperand {
     }
 }
 
-/// What is known at the end of a line; on a branch also what merges brought there.
+/// Returns the facts at the end of a path; on a branch including those merged in.
 fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<State> {
     let tree = Tree::new(records, path.conversation.key);
     let reader = CommitReader::new(records, &call.project);
@@ -147,7 +147,7 @@ fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<State> {
     }
 }
 
-/// The shown turns of a line behind a turn.
+/// Returns the shown turns of a path after a turn.
 fn own(records: &dyn Read, path: &DiffPath, common: Option<TurnLoc>) -> Result<Vec<Turn>> {
     let tree = Tree::new(records, path.conversation.key);
     let Some(end) = path.end else {

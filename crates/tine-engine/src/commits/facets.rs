@@ -17,7 +17,7 @@ use crate::tree::path::fetch;
 /// Keywords, and names, that one commit keeps at most.
 pub(super) const KEPT: usize = 1_000;
 
-/// The facets of a stretch of turns; those that are deleted or purged have none.
+/// Computes the facets of a range of turns; deleted and purged turns have none.
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
     range: &TurnRange,
@@ -50,8 +50,7 @@ pub(super) fn of(
     Ok(facets)
 }
 
-/// Words and names in the order in which they were seen first, and where each is by the form in
-/// which it is compared.
+/// Counts terms in order of first occurrence, keyed by their folded form.
 #[derive(Default)]
 struct OccurrenceCounter {
     places: HashMap<Box<str>, usize>,
@@ -70,7 +69,7 @@ impl OccurrenceCounter {
         }
     }
 
-    /// Those that most turns say, at most so many, and how many are left out for that.
+    /// Returns the most frequent terms, up to a limit, and how many are left out.
     fn bounded(self, limit: usize) -> (SeenSet, u64) {
         let OccurrenceCounter { places, mut seen } = self;
         let mut counted: Vec<(u64, Box<str>, usize)> =
@@ -84,7 +83,7 @@ impl OccurrenceCounter {
     }
 }
 
-/// What turns are about, while it is gathered.
+/// Collects facets turn by turn.
 #[derive(Default)]
 pub(super) struct FacetCollector {
     entities: OccurrenceCounter,
@@ -111,7 +110,7 @@ impl FacetCollector {
         }
     }
 
-    /// All of it; of keywords, and of names, at most so many.
+    /// Returns the facets, with at most `limit` keywords and names each.
     pub(super) fn bounded(self, limit: usize) -> Facets {
         let (entities, over) = self.entities.bounded(limit);
         let (keywords, more) = self.keywords.bounded(limit);

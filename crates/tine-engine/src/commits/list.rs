@@ -25,7 +25,7 @@ impl Engine {
         })
     }
 
-    /// The commit of an answer; one that is only known by its hash as it is now.
+    /// Loads the commit of an answer, if it is given by hash.
     pub(super) fn load_commit(
         &self,
         call: &Call,
@@ -59,8 +59,8 @@ impl Engine {
         })
     }
 
-    /// Commits, the newest first. The cursor names the last one that was read, so that pages fit
-    /// together also while commits are made.
+    /// Commits, the newest first. The cursor names the last one that was read, so that pages stay
+    /// consistent while commits are made.
     pub fn commits(
         &self,
         call: &Call,
@@ -98,7 +98,7 @@ impl Engine {
     }
 }
 
-/// The commits that are asked for.
+/// Returns the requested commits.
 fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<CommitListing>> {
     let reader = CommitReader::new(records, &call.project);
     let Some(id) = &query.conversation else {

@@ -25,7 +25,7 @@ use crate::{CommitView, NewCommit, WindowRef};
 const MESSAGE_BYTES: usize = 64 << 10;
 
 impl Engine {
-    /// Seals a stretch of turns with what it is about and what is known at its end.
+    /// Commits a range of turns with its facets and the facts known after it.
     pub fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
         self.check_message(&request.message, request.author.as_deref())?;
         // A plan that is refused here may be one whose answer is known already.
@@ -132,7 +132,7 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
     };
     range.check_size()?;
     let anchor = match (range.last(), covered) {
-        // An older stretch, committed later, does not take the branch back.
+        // An older range, committed later, does not move the branch back.
         (Some(end), Some(covered)) if passes(&tree, end, covered)? => Some(covered),
         (Some(end), _) => Some(end),
         (None, covered) => covered,
@@ -249,7 +249,8 @@ pub(super) fn head_of(
     Ok(deepest.map(|(_, listed)| listed.clone()))
 }
 
-/// What is known on a branch at a turn: what its path tells, and what the commits before brought.
+/// Returns the state of a branch at a turn: the facts of its path, and those that earlier commits
+/// merged in.
 pub(super) fn state_at(
     reader: &CommitReader<'_>,
     tree: &Tree<'_>,

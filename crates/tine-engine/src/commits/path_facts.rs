@@ -21,7 +21,7 @@ pub(super) struct PathFacts {
 }
 
 impl PathFacts {
-    /// What is known at a turn. Corrections that name no turn hold on every path.
+    /// Returns the facts at a turn. Corrections that name no turn hold on every path.
     pub(super) fn at(
         knowledge: &KnowledgeReader<'_>,
         tree: &Tree<'_>,
@@ -125,7 +125,7 @@ fn speaks_of(knowledge: &KnowledgeReader<'_>, id: ObservationId) -> Result<Optio
     Ok(knowledge.entity(to)?.map(|entity| entity.id))
 }
 
-/// The turns of a stretch that are shown, with their depths; of halves also the whole.
+/// Returns the shown turns of a range with their depths, and the wholes of halves.
 fn turns_of(tree: &Tree<'_>, range: &TurnRange) -> Result<BTreeMap<TurnId, u32>> {
     let mut turns = Vec::new();
     for run in &range.runs {

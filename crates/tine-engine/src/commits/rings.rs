@@ -1,4 +1,4 @@
-//! Rings: what a turn is about, computed when somebody asks and kept from then on.
+//! Rings: what a turn is about, computed on demand and cached.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,8 +40,7 @@ impl Engine {
         })
     }
 
-    /// Computes the rings of turns that have none yet and keeps them, so that whoever needs them
-    /// all at once has them: outside of the transaction that needs them.
+    /// Computes and caches missing rings of turns, outside of the transaction that needs them.
     pub(super) fn prepare_rings(
         &self,
         project: &ProjectId,
@@ -85,7 +84,7 @@ impl Engine {
     }
 }
 
-/// What a turn is about, as it is kept.
+/// The rings and names of a turn.
 pub(super) struct TurnAnalysis {
     pub rings: Rings,
     pub names: Vec<NameFound>,
@@ -97,7 +96,7 @@ pub(super) struct TurnAnalysis {
 pub(super) struct PreparedRings(BTreeMap<TurnId, TurnAnalysis>);
 
 impl PreparedRings {
-    /// Notes what a turn is about, which is kept from now on; nothing of one that was purged.
+    /// Visits the analysis of a turn, and caches it; purged turns are skipped.
     pub(super) fn visit(
         &self,
         records: &mut dyn Write,
@@ -131,7 +130,7 @@ fn stored_rings(
     let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
         return Ok(found);
     };
-    // What was said in a row lies in a row.
+    // Turns made in sequence have adjacent keys.
     let query = RecordQuery::rings_between(first, last);
     let page = records.records(project, &query, ids.len())?;
     let whole = page.len() < ids.len();

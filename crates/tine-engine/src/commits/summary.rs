@@ -1,4 +1,4 @@
-//! What can be said about the other side of a merge, line by line with where it comes from.
+//! Summaries of the other side of a merge, each line with its source.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ fn turn_of(
     Ok(reader.records.turn(loc)?.map(|turn| turn.hash))
 }
 
-/// Whether something was said in a turn that the target has as well.
+/// Returns whether a keyword occurs in a turn that the target has as well.
 fn is_here(
     reader: &CommitReader<'_>,
     tree: &Tree<'_>,
@@ -156,7 +156,7 @@ fn readable(value: &tine_core::Json) -> String {
     value.as_str().map_or_else(|| value.to_canonical(), str::to_owned)
 }
 
-/// The words of the turn that a merge adds.
+/// Returns the text of the turn that a merge adds.
 pub(super) fn text(name: &str, lines: &[SummaryLine]) -> String {
     let mut text = format!("From the branch {name}:\n");
     for line in lines {

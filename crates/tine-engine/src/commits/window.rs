@@ -1,4 +1,4 @@
-//! Stretches of one raw path.
+//! Contiguous ranges of one raw path.
 
 use tine_core::{Commit, TurnHash};
 use tine_store::{Read, TurnLoc, required};
@@ -34,7 +34,7 @@ fn on_path(tree: &Tree<'_>, turn: TurnLoc, to: TurnLoc) -> Result<Option<TurnLoc
     Ok(None)
 }
 
-/// An unbroken stretch of one raw path, as runs within segments.
+/// A contiguous range of one raw path, as runs within segments.
 #[derive(Clone, Debug)]
 pub(super) struct TurnRange {
     pub runs: Vec<SegmentRun>,
@@ -49,7 +49,7 @@ impl TurnRange {
     /// The turns from one to another.
     pub(super) fn between(tree: &Tree<'_>, start: TurnLoc, end: TurnLoc) -> Result<TurnRange> {
         let first = match on_path(tree, start, end)? {
-            // A stretch that begins with a half begins with all of the turn.
+            // A range that begins with a half begins with the whole turn.
             Some(loc) if loc == start => tree.first_half(loc)?,
             Some(loc) => loc,
             None if passes(tree, end, start)? => {
@@ -74,7 +74,7 @@ impl TurnRange {
         Ok(TurnRange { runs })
     }
 
-    /// What of the path to a turn lies behind another.
+    /// Returns the part of the path to `end` after a turn.
     pub(super) fn after(tree: &Tree<'_>, after: TurnLoc, end: TurnLoc) -> Result<TurnRange> {
         let Some(last) = on_path(tree, after, end)? else {
             return TurnRange::to(tree, end);

@@ -24,7 +24,7 @@ use crate::{Call, Engine, Error, Listing, Page, Result};
 /// Messages under one turn id of a host that are shown.
 const SLOTS_SHOWN: usize = 1_000;
 
-/// Fields that people call things by, where a schema names none.
+/// Fields used as display names if the schema declares none.
 const NAMES: [&str; 6] = ["name", "title", "statement", "turn_key", "text", "url"];
 
 impl Engine {
@@ -64,7 +64,7 @@ impl Engine {
                     return Ok(None);
                 }
                 let Some(view) = within_bounds(view(&knowledge, &record, AsOf::default()))? else {
-                    // Nobody can say what holds of it; that it is there can be said.
+                    // Its fields are unknown; its existence is not.
                     let bare = bare_view(&record, Snapshot::default());
                     return Ok(text.is_none().then_some(bare));
                 };
@@ -345,7 +345,7 @@ impl Receipt for ObservationId {
     }
 }
 
-/// An entity as it is, or was, in the eyes of whoever knew this much.
+/// Returns the view of an entity at a point in time.
 pub(super) fn view(
     knowledge: &KnowledgeReader<'_>,
     record: &EntityRecord,

@@ -1,5 +1,5 @@
-//! Erasure of what was learned from what is erased: bytes, observations, raw answers of models,
-//! notes on relationships, and the names that nobody else has given. Digests stay.
+//! Erasure of knowledge derived from erased content: bytes, observations, raw model responses,
+//! relationship metadata, and names that no other observation states. Digests stay.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +26,10 @@ use crate::log::history::detail;
 use crate::log::mutation::PROJECT_LOG;
 use crate::maintenance::conversation_pages;
 
-/// What goes of what was learned.
+/// The knowledge to erase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ErasurePlan {
-    /// The turns that it was learned from.
+    /// The turns that it was derived from.
     pub turns: BTreeSet<TurnId>,
     pub sources: BTreeSet<SourceId>,
     pub observations: BTreeSet<ObservationId>,
@@ -38,7 +38,8 @@ pub(crate) struct ErasurePlan {
 }
 
 impl ErasurePlan {
-    /// What was learned from turns, of all sources that their conversation's log tells of.
+    /// Plans the erasure of knowledge derived from turns; `logged_sources` are the sources in their
+    /// conversation's log.
     pub(crate) fn of_turns(
         knowledge: &KnowledgeReader<'_>,
         turns: BTreeSet<TurnId>,
@@ -60,7 +61,7 @@ impl ErasurePlan {
                 continue;
             };
             let of_turn = source.turn.is_some_and(|turn| plan.turns.contains(&turn));
-            // What a caller structured repeats what was said.
+            // Structured facts repeat the content.
             if of_turn || (source.mime_type == FACTS_MIME && sent.contains(&id)) {
                 plan.add_source(knowledge, id)?;
             }
@@ -68,7 +69,7 @@ impl ErasurePlan {
         Ok(plan)
     }
 
-    /// A source with all that was learned from it.
+    /// Adds a source with everything derived from it.
     pub(crate) fn add_source(
         &mut self,
         knowledge: &KnowledgeReader<'_>,
@@ -287,7 +288,7 @@ impl Mentions {
         Ok(())
     }
 
-    /// A note can be told in any log of the project.
+    /// Relationship metadata can be in any log of the project.
     fn erase_in_logs(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
         let mut after = None;
         loop {
@@ -332,7 +333,8 @@ impl Mentions {
         Ok(())
     }
 
-    /// Whether an entry of a log tells what must not be told; `notes` are what its run noted.
+    /// Returns whether an entry of a log repeats erased content; adds the relationship metadata
+    /// that its run wrote to `notes`.
     fn repeats(&self, entry: &OperationDetail, notes: &mut Vec<(Edge, Json)>) -> bool {
         let runs = entry.ids_in_fact::<InterpretationId>("interpretation_id");
         let by_run = runs.iter().any(|run| self.runs.contains(run));

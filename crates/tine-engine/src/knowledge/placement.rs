@@ -217,8 +217,8 @@ fn answer(
     };
     let tip = line.tip.map(|tip| tree.turn(tip)).transpose()?;
     let result = tip.filter(|tip| tip.role == Role::Tool && tip.depth > depth);
-    // A host that sends an earlier answer again means that one; so does one that returns to what
-    // it had said instead. Behind results that can only be those of a later turn.
+    // A host that sends an earlier answer again means that one; so does one that returns to what it
+    // had said instead. After tool results, those can only be of a later turn.
     let later = |result: &Turn| {
         result.origin.slot.as_ref().is_some_and(|slot| slot.turn_id != last.turn_id)
     };

@@ -74,12 +74,12 @@ impl<'r> KnowledgeReader<'r> {
         })
     }
 
-    /// The entity that stands for this one: itself, unless it was merged.
+    /// Returns the entity that this one was merged into, or itself.
     pub(crate) fn canonical_entity(&self, entity: EntityRecord) -> Result<EntityRecord> {
         self.canonical_entity_at(entity, None)
     }
 
-    /// The entity that stood for this one at a time.
+    /// Returns the entity that this one was merged into by a point in time, or itself.
     pub(crate) fn canonical_entity_at(
         &self,
         mut entity: EntityRecord,
@@ -249,7 +249,7 @@ impl<'r> KnowledgeReader<'r> {
         Ok(found)
     }
 
-    /// Whether nobody has taken an observation back.
+    /// Returns whether an observation is not retracted.
     pub(crate) fn is_in_effect(&self, one: &Observation) -> Result<bool> {
         let with = self.with_retractions(one.id)?;
         Ok(standing(&with).iter().any(|standing| standing.id == one.id))
@@ -341,7 +341,7 @@ impl Mutation<'_> {
         KnowledgeReader::new(self.reader(), &self.call.project)
     }
 
-    /// An observation with nothing said yet.
+    /// Returns an observation without fields.
     pub(crate) fn draft(&self, entity: EntityId, entity_type: &str, origin: Origin) -> Observation {
         Observation {
             id: ObservationId { entity, seq: 0 },
@@ -374,7 +374,7 @@ impl Mutation<'_> {
         Ok(id)
     }
 
-    /// Takes an observation back, or a retraction of it, and says why.
+    /// Retracts an observation, or a retraction of it, with a reason.
     pub(crate) fn retract(&mut self, seq: u64, of: &Observation, why: &str) -> Result<()> {
         let mut fields = json::Object::new();
         fields.insert("because", why.into());

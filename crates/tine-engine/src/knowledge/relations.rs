@@ -384,9 +384,8 @@ impl Receipt for EdgeReceipt {
 /// References that are listed when a deletion is refused.
 const LISTED: usize = 100;
 
-/// What points at turns from elsewhere, also as the wholes of which they are halves:
-/// relationships that somebody made, and observations that are no versions of the turns' own
-/// slots.
+/// What points at turns from elsewhere, also as the wholes of which they are halves: explicit
+/// relationships, and observations that are not versions of the turns' own slots.
 ///
 /// What `own` changes made does not count: it goes with them.
 pub(crate) fn references_to(

@@ -52,7 +52,7 @@ impl Interpreters {
         self
     }
 
-    /// The one that is asked when none is named. It must be there.
+    /// Sets the default interpreter, which must be available.
     pub fn by_default(self, name: &str) -> Result<Self> {
         self.get(Some(name))?;
         Ok(Interpreters { default: name.to_owned(), ..self })
@@ -213,7 +213,7 @@ impl Engine {
         })
     }
 
-    /// What waits and what works, and who could be asked.
+    /// Returns the state of the queue and the available interpreters.
     pub fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
         let interpreters = self.interpreters();
         let descriptions = interpreters.by_name.iter().map(|(name, it)| {

@@ -73,8 +73,7 @@ fn has_slots(mutation: &Mutation<'_>) -> Result<bool> {
     Ok(mutation.knowledge().conversation_entity(id)?.is_some())
 }
 
-/// The retractions of entities behind the first observation that was asked about. They are read
-/// once, so that each observation can be brought in step once.
+/// The retractions of entities after the first requested observation, read once.
 #[derive(Default)]
 struct Retractions {
     of: BTreeMap<EntityId, (u64, Vec<Observation>)>,

@@ -201,7 +201,7 @@ impl Engine {
         })
     }
 
-    /// One piece of a source's bytes, from 0; `None` behind the last.
+    /// Returns one piece of a source's bytes, from 0; `None` after the last.
     pub fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
         self.read(|records| {
             let source = KnowledgeReader::new(records, &call.project).require_source(id)?;
@@ -217,7 +217,7 @@ impl Engine {
     }
 }
 
-/// What a key stands for.
+/// Returns what an idempotency key covers.
 pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
     let mut fields = Object::new();
     fields.insert("content_hash", digest.to_hex().into());
@@ -349,7 +349,7 @@ fn write_pieces(
     Ok(())
 }
 
-/// What there is to read in a source.
+/// The text of a source.
 pub(super) struct SourceText {
     /// What is interpreted, and what spans count: of an envelope its content.
     pub text: String,

@@ -94,7 +94,7 @@ impl Engine {
     }
 }
 
-/// What a key stands for.
+/// Returns what an idempotency key covers.
 pub(super) fn payload(request: &StoreTurn) -> Json {
     let mut fields = Object::new();
     fields.insert("conversation_id", request.conversation.clone().into());

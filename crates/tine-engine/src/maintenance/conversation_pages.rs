@@ -17,11 +17,11 @@ const UNREADABLE_IN_A_ROW: i64 = 1_000;
 pub(crate) struct ConversationPage {
     pub(crate) conversations: Vec<Conversation>,
     pub(crate) problems: Vec<Problem>,
-    /// Where the next page begins; `None` behind the last one.
+    /// Where the next page starts; `None` after the last one.
     pub(crate) last: Option<ConversationKey>,
 }
 
-/// The conversations of a project behind the given one.
+/// Returns the conversations of a project after the given one.
 pub(crate) fn page(
     records: &dyn Read,
     project: &ProjectId,

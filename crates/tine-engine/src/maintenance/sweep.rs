@@ -1,7 +1,7 @@
-//! Erasures whose traces may linger in free pages and in the index of words.
+//! Erasures whose traces may linger in free pages and in the search index.
 //!
 //! An erasure is one transaction; sweeping files belongs to none. So the transaction leaves a note,
-//! which goes once the files are swept. Whoever finds one later does what was left.
+//! which is removed once the files are swept. A later run that finds one completes the work.
 
 use tine_core::{ConversationId, ProjectId};
 use tine_store::{

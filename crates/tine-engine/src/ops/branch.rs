@@ -67,8 +67,8 @@ impl Engine {
         Ok(view)
     }
 
-    /// Removes a branch, and tells how it was. Its turns stay; those that no other branch leads
-    /// to become tails.
+    /// Removes a branch and returns it. Its turns stay; those that no other branch leads to become
+    /// tails.
     pub fn delete_branch(
         &self,
         call: &Call,

@@ -83,8 +83,8 @@ impl Engine {
         })
     }
 
-    /// The conversation of an answer; one that is only known by its id as it is now, also when
-    /// its making was undone since: a repeated call gives the first answer again.
+    /// Loads the conversation of an answer, if it is given by id, even if its creation was undone
+    /// since: a replay repeats the first answer.
     fn load_conversation(
         &self,
         call: &Call,

@@ -6,8 +6,7 @@ use tine_store::Project;
 use crate::{Engine, Error, ProjectView, Result};
 
 impl Engine {
-    /// Makes a project, or finds it: both are the same to whoever wants to use it. Answers
-    /// whether it is new.
+    /// Creates a project, or finds it; returns whether it is new.
     pub fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
         let (id, now) = (id.clone(), self.now());
         self.write(move |records| {

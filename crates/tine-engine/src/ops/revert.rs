@@ -13,8 +13,8 @@ use crate::tree::views;
 use crate::{BranchView, Call, Engine, Error, MoveBranch, Result, TurnRef};
 
 impl Engine {
-    /// Moves a branch back to an earlier turn of its line, or to the root. What lay behind
-    /// becomes a tail.
+    /// Moves a branch back to an earlier turn of its line, or to the root. The turns after it
+    /// become a tail.
     pub fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
         let (view, _) = self.mutate(call, "revert", request, payload, |mutation, request| {
             let branch = open_branch(mutation, request)?;

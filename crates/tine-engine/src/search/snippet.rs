@@ -17,7 +17,7 @@ const BEFORE: usize = 40;
 /// Characters that an edge moves at most to fall between words.
 const SLACK: usize = 16;
 
-/// A piece of text with marked stretches.
+/// An excerpt with highlighted ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Snippet {
     pub text: String,
@@ -30,7 +30,7 @@ struct Match {
     range: Range<usize>,
 }
 
-/// The best part of the pieces, if together they say what is looked for.
+/// Returns the best excerpt of the pieces, if they match the query.
 pub(super) fn snippet(query: &TextQuery, pieces: &[String]) -> Option<Snippet> {
     let terms: Vec<_> = pieces.iter().map(|piece| words::terms(piece)).collect();
     if query.none.iter().any(|phrase| terms.iter().any(|piece| !phrase.find(piece).is_empty())) {

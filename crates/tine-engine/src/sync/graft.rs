@@ -1,4 +1,4 @@
-//! A whole tree that grew elsewhere, brought in at once.
+//! Grafts: whole trees from elsewhere, imported in one transaction.
 //!
 //! Invariants:
 //!
@@ -9,8 +9,7 @@
 //!   time under the same turn.
 //! - What was deleted, undone or purged here stays so, with everything that is new below it, and
 //!   does not come back as halves of it either.
-//! - A branch on which somebody went on here is not moved: what is new ends on a branch
-//!   `{branch}-{n}` then.
+//! - A branch that was continued here is not moved: new turns end on a branch `{branch}-{n}` then.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +30,7 @@ use crate::sync::remember;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
 
-/// A tree to be brought in.
+/// A tree to import.
 #[derive(Clone, Debug)]
 pub struct Graft {
     /// The conversation, which is made when it is not there; its id must be given. Members of
@@ -39,8 +38,7 @@ pub struct Graft {
     pub conversation: NewConversation,
     /// Its turns, parents first.
     pub turns: Vec<GraftTurn>,
-    /// Its lines, in the order in which they are laid down. A turn that lies on none is not
-    /// brought in.
+    /// Its lines, in order. A turn that lies on none is not imported.
     pub lines: Vec<GraftLine>,
     /// Whether a branch may leave turns of the tree behind, as after a rewind; otherwise it only
     /// moves forward.
@@ -57,13 +55,13 @@ impl Graft {
     }
 }
 
-/// One turn of a tree that is brought in.
+/// One turn of a graft.
 #[derive(Clone, Debug)]
 pub struct GraftTurn {
     /// The place of its parent in the list; `None` is the root, or the turn that `below` names.
     pub parent: Option<usize>,
-    /// A turn that is not in the list, below which it belongs, by hash; where that is not here,
-    /// neither is it brought in.
+    /// A turn that is not in the list, below which it belongs, by hash; where that is not here, it
+    /// is not imported either.
     pub below: Option<TurnHash>,
     /// What was said.
     pub message: Message,
@@ -72,7 +70,7 @@ pub struct GraftTurn {
     /// The id and hash that it has elsewhere and will have here.
     pub identity: Option<(TurnId, TurnHash)>,
     /// The turn of which it is a half, with its hash if that is known. Where that was deleted or
-    /// purged here, its halves are not brought in.
+    /// purged here, its halves are not imported.
     pub part_of: Option<(TurnId, Option<TurnHash>)>,
 }
 
@@ -85,18 +83,18 @@ pub struct GraftLine {
     pub branch: Option<Name>,
 }
 
-/// What bringing a tree in did.
+/// What a graft did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grafted {
     /// The conversation is new.
     pub created: bool,
-    /// The conversation was purged or its making undone here; nothing was brought in.
+    /// The conversation was purged or its making undone here; nothing was imported.
     pub refused: bool,
     /// For each turn of the list the one here; `None` where it is not shown here.
     pub turns: Vec<Option<TurnId>>,
     /// Turns that are new.
     pub made: u64,
-    /// Turns that were not brought in because they, or something above them, were deleted here.
+    /// Turns that were not imported because they, or something above them, were deleted here.
     pub withheld: u64,
     /// Branches that are new, by name.
     pub branches: Vec<Name>,
@@ -105,7 +103,7 @@ pub struct Grafted {
 }
 
 impl Engine {
-    /// Brings a tree in that grew elsewhere: what is new of it, in one transaction.
+    /// Imports what is new of a tree from elsewhere, in one transaction.
     ///
     /// ```
     /// use tine_core::{Message, Name, Role};
@@ -167,7 +165,7 @@ enum GraftPlacement {
     New,
 }
 
-/// How far the work has come.
+/// The progress of a graft.
 struct GraftProgress {
     /// Where each turn of the list is.
     places: Vec<GraftPlacement>,
@@ -238,7 +236,7 @@ fn graft(batch: &mut OperationBatch<'_>, request: &Graft) -> Result<Grafted> {
     Ok(done)
 }
 
-/// Keeps in mind how far another log was looked through in vain, so that it need not be again.
+/// Stores how far another log was compared without finding anything new.
 fn remember_compared(
     batch: &mut OperationBatch<'_>,
     conversation: &Conversation,
@@ -256,7 +254,7 @@ fn begin(mutation: &mut Mutation<'_>, id: &ConversationId, new: &NewConversation
     create(mutation, Some(id.clone()), root, title, metadata, None)
 }
 
-/// Sets the title of a conversation that has none, and the members of its metadata that are told.
+/// Sets the title of a conversation that has none, and the members of its metadata that are given.
 fn describe(mutation: &mut Mutation<'_>, new: &NewConversation) -> Result<()> {
     let conversation = mutation.conversation();
     let title = match (&conversation.title, &new.title) {
@@ -279,7 +277,7 @@ fn representative(places: &[GraftPlacement], index: usize) -> usize {
     }
 }
 
-/// What two turns below one parent must have in common to be one.
+/// Equal for turns of the list that are the same turn.
 type MessageKey<'r> =
     (Option<usize>, Option<TurnHash>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
 
@@ -416,7 +414,7 @@ fn base(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result
     let found = batch.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
     match found.first() {
         Some(loc) => here(tree, &tree.turn(*loc)?),
-        // It was withheld itself, or what it said was erased there.
+        // It was withheld itself, or its content was erased there.
         None => Ok(GraftPlacement::Withheld),
     }
 }
@@ -566,8 +564,8 @@ fn part_of(mutation: &Mutation<'_>, wanted: &GraftTurn) -> Result<Option<TurnId>
     }
 }
 
-/// Moves the branch of a line that has grown, unless somebody went on there: then what is new
-/// gets a branch of its own, or the one that it got the last time.
+/// Moves the branch of a line that has grown, unless it was continued here: then the new turns get
+/// a branch of their own, or the one from the last graft.
 fn follow(
     mutation: &mut Mutation<'_>,
     name: &Name,

@@ -1,11 +1,11 @@
 //! In: a conversation from records, every hash recomputed before anything is kept.
 //!
-//! What was stored passes the check of `verify` before the transaction ends: whoever makes up
-//! records and hashes them anew gets no further than whoever breaks them.
+//! What was stored passes the check of `verify` before the transaction ends: forged records with
+//! recomputed hashes are rejected like damaged ones.
 //!
 //! A conversation that is there already is only ever carried forward: its log must be a beginning
-//! of the bundle's. A bundle that is behind adds nothing, one that went another way is a conflict.
-//! What was purged here is therefore never brought back by an older bundle.
+//! of the bundle's. An older bundle adds nothing, a diverged one is a conflict. Content purged here
+//! is therefore never restored by an older bundle.
 
 use std::collections::HashMap;
 
@@ -93,7 +93,7 @@ impl Engine {
     }
 }
 
-/// What happens to a bookmark or an idempotency key that means something else here.
+/// What to do about a bookmark or idempotency key that is in use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameConflicts {
     /// Its conversation is refused.
@@ -112,14 +112,14 @@ pub(super) enum ErasurePolicy {
     Refused,
 }
 
-/// How what arrives meets what is here.
+/// How an import treats existing records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ImportPolicy {
     pub names: NameConflicts,
     pub erasures: ErasurePolicy,
 }
 
-/// What an import did, and what it did about names that are taken.
+/// What an import did, including names that were taken.
 #[derive(Default)]
 pub(super) struct ImportOutcome {
     pub imported: Imported,

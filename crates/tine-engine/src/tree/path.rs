@@ -23,7 +23,7 @@ impl Engine {
         })
     }
 
-    /// The turn of an answer; one that is only known by its id as it is now.
+    /// Loads the turn of an answer, if it is given by id.
     pub(crate) fn load_turn(&self, call: &Call, turn: ViewOrId<TurnView>) -> Result<TurnView> {
         match turn {
             ViewOrId::View(view) => Ok(*view),
@@ -68,8 +68,8 @@ impl Engine {
 
     /// The path from the root to a turn, one page of it.
     ///
-    /// The cursor names the end of the path and the last turn read, so that pages fit together
-    /// also while branches move and turns are added.
+    /// The cursor names the end of the path and the last turn read, so that pages stay consistent
+    /// while branches move and turns are added.
     pub fn path(&self, call: &Call, query: PathQuery) -> Result<PathPage> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| path(records, call, &query, None, limit))
@@ -94,7 +94,7 @@ impl Engine {
         })
     }
 
-    /// The turns before and behind a turn on one line.
+    /// Reads the turns before and after a turn on one line.
     pub fn window(&self, call: &Call, query: WindowQuery) -> Result<Window> {
         let most = self.limits().page_rows;
         let given = query.before.saturating_add(query.after).saturating_add(1);
@@ -145,7 +145,7 @@ pub(crate) fn shown(records: &dyn Read, place: &TreePosition) -> Result<Vec<Turn
     fetch(records, &locs)
 }
 
-/// A raw path, from which the shown one is read off.
+/// A raw path, as runs of segments.
 struct RawPath {
     runs: Vec<SegmentRun>,
 }
@@ -155,7 +155,7 @@ impl RawPath {
         Ok(RawPath { runs: tree.path_runs(to)? })
     }
 
-    /// Shown turns behind a given one, and whether there are more.
+    /// Returns the shown turns after a given one, and whether there are more.
     fn forward(
         &self,
         tree: &Tree<'_>,
@@ -178,7 +178,7 @@ impl RawPath {
         let mut from = index;
         for run in &self.runs[run..] {
             if tree.is_plain(run.segment)? {
-                // One more than the limit tells that there are more.
+                // One more than the limit shows that there are more.
                 let room = limit.saturating_add(1).saturating_sub(found.len());
                 let on = |index| TurnLoc { segment: run.segment, index };
                 found.extend((from..=run.to).take(room).map(on));
@@ -388,7 +388,7 @@ fn window(records: &dyn Read, call: &Call, query: &WindowQuery) -> Result<Window
     Ok(Window { conversation: id, turns, focus, more_before: above.is_some(), more_after })
 }
 
-/// The tip of the branch whose line is followed behind a turn.
+/// Returns the tip of the branch whose line is followed after a turn.
 fn tip_through(
     records: &dyn Read,
     call: &Call,

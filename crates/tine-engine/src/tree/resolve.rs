@@ -1,4 +1,4 @@
-//! From what a caller writes to the record that is meant.
+//! Resolves references to records.
 //!
 //! A turn reference is tried as id, hash, branch, bookmark and hash prefix, in this order.
 
@@ -11,7 +11,7 @@ use crate::log::mutation::PROJECT_LOG;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Error, Result, TurnRef};
 
-/// A place in a tree: a turn, or the root (`None`), of a conversation.
+/// A turn of a conversation, or its root (`None`).
 #[derive(Clone, Debug)]
 pub(crate) struct TreePosition {
     pub conversation: Conversation,
@@ -19,12 +19,12 @@ pub(crate) struct TreePosition {
 }
 
 impl TreePosition {
-    /// The turn; the root, which cannot be changed like one, is refused.
+    /// Returns the turn; refuses the root, which cannot be changed.
     pub(crate) fn require_turn_for(&self, verb: &'static str) -> Result<TurnLoc> {
         self.turn.ok_or(Error::Root(verb))
     }
 
-    /// The turn; the root is none.
+    /// Returns the turn; refuses the root.
     pub(crate) fn require_turn(&self) -> Result<TurnLoc> {
         self.turn.ok_or(Error::NotATurn)
     }
@@ -93,13 +93,13 @@ pub(crate) fn branch(
     })
 }
 
-/// A live turn, or the root, by reference.
+/// Resolves a reference to a live turn or the root.
 pub(crate) fn place(records: &dyn Read, call: &Call, turn: &TurnRef) -> Result<TreePosition> {
     let found = find(records, call, turn)?;
     live(records, found)
 }
 
-/// A turn by reference, shown or not. A split turn means its last half.
+/// Resolves a reference to a turn, shown or not. A split turn resolves to its last half.
 pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<TreePosition> {
     let within = match &wanted.conversation {
         Some(id) => Some(conversation(records, call, id)?),

@@ -8,8 +8,8 @@
 //! Invariants: the shown parent of a live turn is live; a shown ancestor is always a raw ancestor
 //! or a half of one; nothing is ever appended below a turn that is not live.
 //!
-//! What a computation had to look through is noted ([`Tree::dependencies`]): the operations that hid
-//! or split turns on the way are operations that the result depends on.
+//! A computation records its dependencies ([`Tree::dependencies`]): the operations that hid or
+//! split turns on the path.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -22,7 +22,7 @@ use tine_store::{
 
 use crate::{Error, Result};
 
-/// How a turn stands in the shown tree.
+/// The state of a turn in the shown tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnState {
     /// It is shown.
@@ -55,11 +55,11 @@ pub(crate) fn hide(
 pub(crate) struct MatchPoint {
     /// The turn whose message is compared.
     pub compare: TurnLoc,
-    /// The turn from which matching goes on: the same, or the last half of a split one.
+    /// The turn from which matching continues: the same, or the last half of a split one.
     pub continue_at: TurnLoc,
 }
 
-/// A piece of a raw path within one segment: indices `from..=to`.
+/// A run of turns within one segment: indices `from..=to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentRun {
     pub segment: SegmentNo,
@@ -87,15 +87,15 @@ impl SplitIndex {
     }
 }
 
-/// The segments of a conversation: how far each goes, and where each begins.
+/// The segments of a conversation: the last index and the fork point of each.
 #[derive(Default)]
 struct SegmentIndex {
     last: HashMap<SegmentNo, u32>,
     forks: HashMap<Option<TurnLoc>, Vec<SegmentNo>>,
 }
 
-/// A segment begins below an earlier one. A damaged record that says otherwise would send whoever
-/// follows it round in circles.
+/// A segment begins below an earlier one. A damaged record that violates this would cause an
+/// endless loop.
 fn in_order(segment: Segment) -> Result<Segment> {
     if segment.parent.is_none_or(|parent| parent.segment < segment.no) {
         return Ok(segment);
@@ -150,7 +150,7 @@ impl<'t> Tree<'t> {
         cached.map(|(_, children)| children)
     }
 
-    /// Operations whose deletions and splits were looked through so far.
+    /// Returns the operations whose deletions and splits were considered so far.
     pub(crate) fn dependencies(&self) -> BTreeSet<u64> {
         self.dependencies.borrow().clone()
     }
@@ -331,7 +331,7 @@ impl<'t> Tree<'t> {
         let mut part = loc;
         while let Some(split) = self.split_with_half(part)? {
             if split.right == part {
-                // Nothing is noticed: what is shown does not depend on it.
+                // No dependency is recorded: what is shown does not depend on it.
                 let mut before = split.left;
                 while let Some(further) = self.split_of(before)? {
                     before = further.right;
@@ -367,8 +367,8 @@ impl<'t> Tree<'t> {
         Ok(above)
     }
 
-    /// Raw turns that stand below a shown turn: its own raw children, behind those of the whole
-    /// of which it is the last half.
+    /// Raw turns that stand below a shown turn: its own raw children, after those of the whole of
+    /// which it is the last half.
     fn children_below(&self, parent: Option<TurnLoc>) -> Result<Vec<TurnLoc>> {
         let mut below = Vec::new();
         if let Some(loc) = parent
@@ -458,7 +458,7 @@ impl<'t> Tree<'t> {
         Ok(Some(self.last_half(split.right)?))
     }
 
-    /// The raw path to a turn as pieces of segments, root first.
+    /// Returns the raw path to a turn as runs of segments, root first.
     pub(crate) fn path_runs(&self, to: TurnLoc) -> Result<Vec<SegmentRun>> {
         let mut path_runs = Vec::new();
         let mut end = Some(to);

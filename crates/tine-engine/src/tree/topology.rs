@@ -128,8 +128,8 @@ impl TreeOrder {
     }
 }
 
-/// The orders made last. A page of a large tree needs the order of the whole; whoever reads it
-/// page by page gets the order of the first page again, unless the tree has changed since.
+/// A cache of tree orders. A page of a large tree needs the order of the whole tree; later pages
+/// reuse the order computed for the first, unless the tree has changed since.
 #[derive(Default)]
 pub(crate) struct TreeOrderCache {
     entries: Mutex<Vec<(TreeOrderKey, Arc<TreeOrder>)>>,
@@ -138,7 +138,7 @@ pub(crate) struct TreeOrderCache {
 /// The conversation, its newest operation, the turn on top, and whether hidden turns are in it.
 type TreeOrderKey = (ConversationKey, u64, Option<TurnLoc>, bool);
 
-/// Orders kept: as many trees as a few people look at.
+/// The most cached orders.
 const ORDERS: usize = 4;
 
 impl TreeOrderCache {

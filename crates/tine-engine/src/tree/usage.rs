@@ -169,7 +169,7 @@ fn of_conversation(
     Ok(UsageTotals { total, models, branches, conversations: Vec::new() })
 }
 
-/// Visits the turns of a segment that tell their usage.
+/// Visits the turns of a segment whose usage is recorded.
 fn each_turn(
     records: &dyn Read,
     segment: SegmentNo,

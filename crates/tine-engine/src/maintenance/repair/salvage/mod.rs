@@ -81,7 +81,7 @@ impl SalvagedConversation {
         kept.chains(&expected);
         kept.marks(records, &expected)?;
         if !log_is_whole {
-            // What was changed last is behind the end of what is left of the log.
+            // The last changes are after the end of what is left of the log.
             expected.forget_movable_state();
         }
         kept.fields(&expected);
