@@ -36,9 +36,9 @@ pub enum NoFirst {
 /// later ones. Returns the index and the number of tests.
 ///
 /// ```
-/// use tine_engine::{Verdict, bisect_steps};
-/// let found = bisect_steps(100, |step| {
-///     Ok::<_, ()>(if step >= 42 { Verdict::Holds } else { Verdict::DoesNot })
+/// use tine_engine::{BisectVerdict, bisect_range};
+/// let found = bisect_range(100, |index| {
+///     Ok::<_, ()>(if index >= 42 { BisectVerdict::Holds } else { BisectVerdict::DoesNot })
 /// });
 /// let (first, tested) = found.unwrap().unwrap();
 /// assert_eq!(first, 42);
@@ -80,7 +80,7 @@ pub fn bisect_range<E>(
 }
 
 impl Engine {
-    /// The first turn on a path for which something holds, and goes on to hold.
+    /// Finds the first turn on a path from which on a condition holds.
     pub fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected> {
         self.read(|records| {
             let place = resolve::place(records, call, &query.at)?;

@@ -13,7 +13,7 @@ use super::make::{head_of, state_at};
 use super::merging::fork_point;
 use super::path_facts::PathFacts;
 use super::rings;
-use super::window::TurnRange;
+use super::window::PathRange;
 use crate::knowledge::KnowledgeReader;
 use crate::ops::append::digest_of;
 use crate::tree::path::fetch;
@@ -116,7 +116,7 @@ impl DiffOperand {
         Ok(DiffPath { conversation, branch, after: None, end })
     }
 
-    /// The path that ends where a commit does.
+    /// Returns the path that ends where a commit does.
     fn path(self, records: &dyn Read, call: &Call) -> Result<DiffPath> {
         match self {
             DiffOperand::DiffPath(path) => Ok(*path),
@@ -154,8 +154,8 @@ fn own(records: &dyn Read, path: &DiffPath, common: Option<TurnLoc>) -> Result<V
         return Ok(Vec::new());
     };
     let range = match common {
-        Some(common) => TurnRange::after(&tree, common, end)?,
-        None => TurnRange::to(&tree, end)?,
+        Some(common) => PathRange::after(&tree, common, end)?,
+        None => PathRange::to(&tree, end)?,
     };
     if range.turns() > COMPARED {
         let (limit, given) = (COMPARED, range.turns());
@@ -230,7 +230,7 @@ fn compared_turn(turn: &Turn) -> ComparedTurn {
     ComparedTurn { digest: digest_of(turn), turn: DiffTurn { id, hash, role, text } }
 }
 
-/// What turns are about, by their rings.
+/// Returns what turns are about, by their rings.
 fn about(records: &dyn Read, call: &Call, turns: &[Turn]) -> Result<Facets> {
     let mut collector = FacetCollector::default();
     for turn in turns {

@@ -9,7 +9,7 @@ use tine_store::Turn;
 
 use super::path_facts::observed;
 use super::rings::{PreparedRings, TurnAnalysis, extractor};
-use super::window::TurnRange;
+use super::window::PathRange;
 use crate::Result;
 use crate::log::mutation::Mutation;
 use crate::tree::path::fetch;
@@ -20,7 +20,7 @@ pub(super) const KEPT: usize = 1_000;
 /// Computes the facets of a range of turns; deleted and purged turns have none.
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
-    range: &TurnRange,
+    range: &PathRange,
     state: State,
     rings: &PreparedRings,
 ) -> Result<Facets> {
@@ -119,7 +119,7 @@ impl FacetCollector {
     }
 }
 
-fn shown(mutation: &Mutation<'_>, range: &TurnRange) -> Result<Vec<Turn>> {
+fn shown(mutation: &Mutation<'_>, range: &PathRange) -> Result<Vec<Turn>> {
     let tree = mutation.tree();
     let mut turns = Vec::new();
     for turn in fetch(mutation.reader(), &range.locs())? {

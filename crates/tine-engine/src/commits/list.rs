@@ -15,7 +15,7 @@ use crate::{Call, Engine, Error, Listing, Page, Result};
 use crate::{CommitQuery, CommitView};
 
 impl Engine {
-    /// One commit, by its hash or a prefix of it.
+    /// Returns one commit, by its hash or a prefix of it.
     pub fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
         self.read(|records| {
             let reader = CommitReader::new(records, &call.project);
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// A commit that a call made, also when it has been undone since.
+    /// Returns a commit that a call made, also when it has been undone since.
     pub(super) fn made_commit(&self, call: &Call, hash: CommitHash) -> Result<CommitView> {
         self.read(|records| {
             let reader = CommitReader::new(records, &call.project);

@@ -12,7 +12,7 @@ use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{CommitPlan, head_of, state_at, uncovered};
 use super::path_facts::PathFacts;
 use super::rings::PreparedRings;
-use super::window::{TurnRange, passes};
+use super::window::{PathRange, passes};
 use super::{facets, summary};
 use crate::knowledge::KnowledgeReader;
 use crate::log::change::{optional, text};
@@ -192,7 +192,7 @@ impl MergeReceipt {
     }
 }
 
-/// The commits that only the other side has, and what they are about.
+/// Returns the commits that only the other side has, and what they are about.
 fn incoming_facets(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
@@ -209,13 +209,13 @@ fn incoming_facets(
     Ok((own, facets))
 }
 
-/// What no commit of a branch covers yet, and the commit before it.
+/// Returns what no commit of a branch covers yet, and the commit before it.
 fn new_turns(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
     tree: &Tree<'_>,
     branch: &Branch,
-) -> Result<(TurnRange, Option<CommitListing>)> {
+) -> Result<(PathRange, Option<CommitListing>)> {
     let head = head_of(reader, graph, tree, branch)?;
     let covered = match &head {
         Some(listed) => reader.anchor(listed)?,
@@ -224,7 +224,7 @@ fn new_turns(
     Ok((uncovered(tree, branch, covered)?, head))
 }
 
-/// The last turn that two paths share.
+/// Returns the last turn that two paths share.
 pub(super) fn fork_point(
     tree: &Tree<'_>,
     a: Option<TurnLoc>,
@@ -344,7 +344,7 @@ impl<'m> BranchMerge<'m> {
         })
     }
 
-    /// The commit that is merged; none when all of the other branch is here already.
+    /// Returns the commit that is merged; none when all of the other branch is here already.
     fn theirs(
         &mut self,
         mutation: &mut Mutation<'_>,

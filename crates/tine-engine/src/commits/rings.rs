@@ -25,7 +25,7 @@ const AT_HAND: usize = 10_000;
 const NAMED: [&str; 3] = ["person", "organization", "place"];
 
 impl Engine {
-    /// What a turn is about.
+    /// Returns what a turn is about.
     pub fn rings(&self, call: &Call, turn: TurnRef) -> Result<TurnRings> {
         self.read(|records| {
             let place = resolve::find(records, call, &turn)?;
@@ -119,7 +119,7 @@ impl PreparedRings {
     }
 }
 
-/// What is kept of some turns.
+/// Returns the cached rings of turns.
 fn stored_rings(
     records: &dyn Read,
     project: &ProjectId,
@@ -153,7 +153,7 @@ fn stored_rings(
     Ok(found)
 }
 
-/// What a turn is about; nothing of one that was purged.
+/// Returns what a turn is about; nothing of one that was purged.
 pub(super) fn of(
     records: &dyn Read,
     project: &ProjectId,
@@ -165,7 +165,7 @@ pub(super) fn of(
     })
 }
 
-/// What was computed before by the rules of today.
+/// Returns the cached analysis, if the present rules made it.
 fn stored_analysis(
     records: &dyn Read,
     project: &ProjectId,
@@ -211,12 +211,12 @@ fn compute_analysis(turn: &Turn) -> Option<TurnAnalysis> {
     Some(TurnAnalysis { rings: tine_analysis::rings::rings(&text), names })
 }
 
-/// Who finds rings and names, in which version.
+/// Returns the name and version of the rules that find rings and names.
 pub(super) fn extractor() -> String {
     format!("{} rules/{}", tine_analysis::rings::EXTRACTOR, Rules.about().version)
 }
 
-/// The text of a turn: its text blocks, a blank line between them.
+/// Returns the text of a turn: its text blocks, a blank line between them.
 pub(super) fn body_text(body: &Body) -> String {
     match body {
         Body::Text(text) => text.clone(),

@@ -28,8 +28,8 @@ const SLOTS_SHOWN: usize = 1_000;
 const NAMES: [&str; 6] = ["name", "title", "statement", "turn_key", "text", "url"];
 
 impl Engine {
-    /// An entity and what holds of it. One that was merged is shown as the one it was merged
-    /// into.
+    /// Returns an entity and what holds of it. One that was merged is shown as the one it was
+    /// merged into.
     pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
@@ -78,8 +78,9 @@ impl Engine {
         })
     }
 
-    /// The messages that a host stored under its id of a turn of a conversation, by role and then
-    /// in order; none where it stored none. Deleted ones are there too: they can be stored again.
+    /// Returns the messages that a host stored under its id of a turn of a conversation, by role
+    /// and then in order; none where it stored none. Deleted ones are there too: they can be stored
+    /// again.
     pub fn slots(
         &self,
         call: &Call,
@@ -129,7 +130,7 @@ impl Engine {
         })
     }
 
-    /// What has a date, in order, from one time to another.
+    /// Returns what has a date, in order, from one time to another.
     pub fn timeline(
         &self,
         call: &Call,
@@ -380,7 +381,7 @@ pub(super) fn view(
     })
 }
 
-/// An entity without what follows from its schema.
+/// Returns an entity without what follows from its schema.
 fn bare_view(record: &EntityRecord, snapshot: Snapshot) -> EntityView {
     let conversation = match (&record.slot, &record.conversation) {
         (Some((conversation, _)), _) => Some(conversation.clone()),
@@ -400,7 +401,7 @@ fn bare_view(record: &EntityRecord, snapshot: Snapshot) -> EntityView {
     }
 }
 
-/// What could be worked out, unless there is too much of it: a listing goes on without.
+/// Turns an exceeded limit into `None`: a listing continues without the entry.
 fn within_bounds<T>(worked_out: Result<T>) -> Result<Option<T>> {
     match worked_out {
         Err(Error::TooLarge { .. }) => Ok(None),
@@ -475,7 +476,8 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// A dated fact, if it is still what holds. `seen` are the entities that were looked at so far.
+/// Returns a dated fact, if it is still what holds. `seen` are the entities that were looked at so
+/// far.
 fn dated(
     knowledge: &KnowledgeReader<'_>,
     seen: &mut BTreeMap<EntityId, Option<EntityView>>,

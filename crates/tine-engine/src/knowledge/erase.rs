@@ -104,7 +104,7 @@ impl ErasurePlan {
         nothing && self.observations.is_empty() && !self.answers
     }
 
-    /// Whether the bytes of all its sources are gone already.
+    /// Returns whether the bytes of all its sources are gone already.
     pub(crate) fn is_done(&self, knowledge: &KnowledgeReader<'_>) -> Result<bool> {
         for id in &self.sources {
             if knowledge.source(*id)?.is_some_and(|source| !source.purged) {
@@ -155,7 +155,7 @@ impl ErasurePlan {
         self.observations.iter().map(|id| id.entity).collect()
     }
 
-    /// Takes the names away that nothing says any more; answers whose.
+    /// Removes names that no observation states any more; returns their entities.
     fn forget_names(
         &self,
         records: &mut dyn Write,
@@ -219,7 +219,7 @@ fn erase_source(
     Ok(())
 }
 
-/// A run without what was said in it. One that had not ended will not.
+/// Returns a run without its content. An open run is marked as failed.
 fn erased(mut run: RunRecord, now: Timestamp) -> RunRecord {
     for member in ["request", "response", "agent"] {
         run.detail.remove(member);
@@ -237,7 +237,8 @@ fn erased(mut run: RunRecord, now: Timestamp) -> RunRecord {
     run
 }
 
-/// The entities that are the same as one, itself included, and whose names nothing says any more.
+/// Returns the entities that are the same as one, itself included, and whose names no observation
+/// states any more.
 fn unnamed(knowledge: &KnowledgeReader<'_>, id: EntityId) -> Result<Vec<EntityRecord>> {
     let Some(entity) = knowledge.entity(id)? else {
         return Ok(Vec::new());
@@ -358,7 +359,7 @@ impl Mentions {
     }
 }
 
-/// Whether something was noted of a relationship.
+/// Returns whether something was noted of a relationship.
 fn is_noted(relationship: &Json) -> bool {
     let noted = relationship.get("metadata").and_then(Json::as_object);
     noted.is_some_and(|noted| !noted.is_empty())

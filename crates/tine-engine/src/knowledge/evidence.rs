@@ -14,7 +14,7 @@ use crate::{Append, Appended, Call, Engine, Error, Result, TurnRef};
 use crate::{Interpret, NewSource};
 
 impl Engine {
-    /// The id that bytes have, or will have, as a source of the call's project.
+    /// Returns the id that bytes have, or will have, as a source of the call's project.
     pub fn source_id_of(&self, call: &Call, bytes: &[u8]) -> SourceId {
         sources::source_id(&call.project, &Digest::of(bytes))
     }

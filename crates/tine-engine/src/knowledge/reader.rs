@@ -97,7 +97,7 @@ impl<'r> KnowledgeReader<'r> {
         Err(Error::invalid("these entities are merged in too many steps"))
     }
 
-    /// All entities that are the same as this one, the one that stands for them first.
+    /// Returns all entities that are the same as this one, the one that stands for them first.
     pub(crate) fn merged_with(&self, entity: EntityRecord) -> Result<Vec<EntityRecord>> {
         let mut same = vec![self.canonical_entity(entity)?];
         let mut at = 0;
@@ -183,14 +183,14 @@ impl<'r> KnowledgeReader<'r> {
         })
     }
 
-    /// All observations that speak of an entity now: its own without those that were moved away,
-    /// those that were moved to it, and those of the entities that were merged into it.
+    /// Returns all observations that speak of an entity now: its own without those that were moved
+    /// away, those that were moved to it, and those of the entities that were merged into it.
     pub(crate) fn observations(&self, entity: EntityId) -> Result<Vec<Observation>> {
         self.observations_at(entity, None)
     }
 
-    /// All observations that spoke of an entity at a time, by the merges and moves made until
-    /// then.
+    /// Returns all observations that spoke of an entity at a time, by the merges and moves made
+    /// until then.
     pub(crate) fn observations_at(
         &self,
         entity: EntityId,
@@ -233,7 +233,7 @@ impl<'r> KnowledgeReader<'r> {
         Ok(found)
     }
 
-    /// An observation that was moved, with what took it back: that goes where it goes.
+    /// Returns an observation that was moved, with its retractions, which move along.
     fn with_retractions(&self, id: ObservationId) -> Result<Vec<Observation>> {
         let Some(one) = self.observation(id)? else {
             return Ok(Vec::new());
@@ -275,7 +275,7 @@ impl<'r> KnowledgeReader<'r> {
             .collect())
     }
 
-    /// The schema of a type in one version.
+    /// Returns the schema of a type in one version.
     pub(crate) fn schema(&self, entity_type: &str, version: u32) -> Result<Schema> {
         if version == 0 {
             return Ok(Schema::open(entity_type));
@@ -287,7 +287,7 @@ impl<'r> KnowledgeReader<'r> {
         Ok(required(registered.or_else(builtin), what)?)
     }
 
-    /// The newest schema of a type: registered, built in, or open.
+    /// Returns the newest schema of a type: registered, built in, or open.
     pub(crate) fn newest_schema(&self, entity_type: &str) -> Result<Schema> {
         let query = RecordQuery::schemas_of(entity_type).backwards();
         let last = self.records.list::<SchemaRecord>(self.project, &query, 1)?.pop();

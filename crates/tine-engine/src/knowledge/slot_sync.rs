@@ -34,8 +34,8 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[SegmentRun]) -> 
     Ok(())
 }
 
-/// The versions that turns are, or are halves of, each once: it stands as long as anything of it
-/// is shown.
+/// Returns the versions that turns are, or are halves of, each once: it stands as long as anything
+/// of it is shown.
 fn versions(mutation: &Mutation<'_>, runs: &[SegmentRun]) -> Result<Vec<(TurnId, bool)>> {
     let tree = mutation.tree();
     let mut seen = BTreeSet::new();

@@ -50,7 +50,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The answer, with the run done first if it is waited for.
+    /// Returns the answer, with the run done first if it is waited for.
     pub(super) fn finish_turn(
         &self,
         call: &Call,
@@ -77,7 +77,7 @@ impl Engine {
         })
     }
 
-    /// A run that was queued with a store, done first if it is waited for.
+    /// Returns a run that was queued with a store, done first if it is waited for.
     pub(super) fn after_store(
         &self,
         call: &Call,
@@ -255,7 +255,7 @@ fn open_or_make(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<()> 
     create(mutation, id, root, title, Json::Object(Object::new()), None)
 }
 
-/// A conversation by its own id or by its entity's.
+/// Returns a conversation by its own id or by its entity's.
 fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationId> {
     if let Ok(entity) = given.parse::<EntityId>() {
         let record = mutation.knowledge().entity(entity)?;
@@ -356,7 +356,7 @@ pub(crate) fn observe_edit(
     Ok(())
 }
 
-/// The text of a message: its text blocks, one under the other.
+/// Returns the text of a message: its text blocks, one under the other.
 fn spoken(body: &tine_core::Body) -> Result<String> {
     if let Some(text) = body.text_only() {
         return Ok(text);

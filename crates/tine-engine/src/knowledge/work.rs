@@ -40,7 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 enum RunClaim {
     Mine(Box<RunRecord>),
     Elsewhere,
-    RunResult,
+    Ended,
 }
 
 impl Engine {
@@ -81,7 +81,7 @@ impl Engine {
                 self.interpreter(Some(&run.interpreter))?;
                 match self.claim(call, id)? {
                     RunClaim::Mine(run) => return self.execute_run(call, *run),
-                    RunClaim::RunResult => return Ok(()),
+                    RunClaim::Ended => return Ok(()),
                     RunClaim::Elsewhere => {}
                 }
             }
@@ -133,7 +133,7 @@ impl Engine {
         self.write(move |records| {
             let mut run = KnowledgeReader::new(records, &project).require_run(id)?;
             if !run.status.is_open() {
-                return Ok(RunClaim::RunResult);
+                return Ok(RunClaim::Ended);
             }
             if is_leased(&run, now) {
                 return Ok(RunClaim::Elsewhere);
@@ -145,7 +145,7 @@ impl Engine {
                     Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
                 run.owner = None;
                 records.put(&project, &run)?;
-                return Ok(RunClaim::RunResult);
+                return Ok(RunClaim::Ended);
             }
             run.attempts += 1;
             run.status = RunStatus::Running;
@@ -269,7 +269,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The findings of a run that took place, worked out again from the bytes that were kept.
+    /// Returns the findings of a run that took place, worked out again from the bytes that were
+    /// kept.
     pub fn replay_interpretation(&self, call: &Call, id: InterpretationId) -> Result<Vec<Finding>> {
         let run = self.interpretation(call, id)?;
         let interpreter = self.interpreter(Some(&run.interpreter))?;
@@ -312,7 +313,7 @@ pub(super) fn open_log_of(mutation: &mut Mutation<'_>, source: &SourceRecord) ->
     mutation.open_project_log()
 }
 
-/// Whether the turn that a source is the envelope of is still shown, if it has one.
+/// Returns whether the turn that a source is the envelope of is still shown, if it has one.
 fn is_shown(mutation: &Mutation<'_>, source: &SourceRecord) -> Result<bool> {
     let Some(turn) = &source.turn else {
         return Ok(true);
@@ -445,8 +446,8 @@ impl FindingsWriter<'_> {
         Ok(())
     }
 
-    /// An id for what no field identifies: the same for the same place in the same source, so
-    /// that reading it again speaks of the same thing.
+    /// Returns an id for what no field identifies: the same for the same place in the same source,
+    /// so that reading it again speaks of the same thing.
     fn minted(
         &self,
         mutation: &Mutation<'_>,
@@ -462,7 +463,7 @@ impl FindingsWriter<'_> {
         identity::entity_id(&mutation.call.project, entity_type, &key)
     }
 
-    /// What refers to the findings: the message, where the source is one, else the source.
+    /// Returns what refers to the findings: the message, where the source is one, else the source.
     fn refers_from(&self, mutation: &Mutation<'_>) -> Result<Endpoint> {
         let Some(turn) = &self.source.turn else {
             return Ok(Endpoint::Source(self.source.id));

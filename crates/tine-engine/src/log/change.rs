@@ -93,7 +93,7 @@ impl ConversationField {
 }
 
 impl LoggedChange {
-    /// A chain of turns that was just made.
+    /// Returns a chain of turns that was just made.
     pub(crate) fn created(turns: &[Turn]) -> Option<LoggedChange> {
         let (first, last) = (turns.first()?, turns.last()?);
         let count = u64::try_from(turns.len()).unwrap_or(u64::MAX);
@@ -101,7 +101,7 @@ impl LoggedChange {
         Some(LoggedChange::Created { first: first.id, count, last_hash: last.hash, ids })
     }
 
-    /// Whether two operations wrote the same record.
+    /// Returns whether two operations wrote the same record.
     pub(crate) fn same_record(&self, other: &LoggedChange) -> bool {
         match (self, other) {
             (LoggedChange::Branch { id: a, .. }, LoggedChange::Branch { id: b, .. }) => a == b,
@@ -203,7 +203,7 @@ impl LoggedChange {
         object.end();
     }
 
-    /// Which kind of record it is.
+    /// Returns which kind of record it is.
     fn record(&self) -> &'static str {
         match self {
             LoggedChange::Branch { .. } => "branch",

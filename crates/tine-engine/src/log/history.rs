@@ -9,7 +9,7 @@ use crate::ops::conversation::{bad_cursor, visibility_json};
 use crate::{Call, Engine, Error, Listing, OperationView, Page, Result};
 
 impl Engine {
-    /// The log of a conversation, newest first.
+    /// Returns the log of a conversation, newest first.
     pub fn operations(
         &self,
         call: &Call,

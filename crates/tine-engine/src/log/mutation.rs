@@ -334,7 +334,7 @@ impl<'m> Mutation<'m> {
         EntityId::from_bytes(self.new_id())
     }
 
-    /// A place for an observation: milliseconds, and two bytes of chance.
+    /// Returns a sequence number for an observation: milliseconds and two random bytes.
     pub(crate) fn new_seq(&self) -> u64 {
         let id = self.new_id();
         let time = id.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
@@ -354,8 +354,8 @@ impl<'m> Mutation<'m> {
         Ok(())
     }
 
-    /// Makes the project's own log the one that this operation enters, unless it has entered one
-    /// already: what is stored along with a turn stands in the log of the turn's conversation.
+    /// Selects the project's own log, unless a log is selected already: records stored along with a
+    /// turn are logged in the turn's conversation.
     pub(crate) fn open_project_log(&mut self) -> Result<()> {
         if self.conversation.is_some() {
             return Ok(());
@@ -399,7 +399,7 @@ impl<'m> Mutation<'m> {
         Tree::new(self.reader(), self.key())
     }
 
-    /// The conversation's handle. Every rule opens its conversation first.
+    /// Returns the conversation's key. Every rule opens its conversation first.
     pub(crate) fn key(&self) -> ConversationKey {
         self.conversation().key
     }
@@ -408,13 +408,13 @@ impl<'m> Mutation<'m> {
         self.conversation.as_ref().expect("every rule opens its conversation before it goes on")
     }
 
-    /// The number that this operation will have in the log.
+    /// Returns the number that this operation will have in the log.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Notes a change. A record that was changed before in the same operation has one entry: as
-    /// it was before the first change and after the last.
+    /// Adds a change. Several changes of one record are combined: its state before the first and
+    /// after the last.
     pub(crate) fn changed(&mut self, change: LoggedChange) {
         if let LoggedChange::Observed { .. } = change {
             return self.changes.push(change);
@@ -503,13 +503,13 @@ impl<'m> Mutation<'m> {
         Err(Error::Stale { branch: name.clone(), actual, actual_hash })
     }
 
-    /// A turn of the open conversation as this operation leaves it.
+    /// Returns a turn of the open conversation as this operation leaves it.
     pub(crate) fn viewed_turn(&self, loc: TurnLoc) -> Result<ViewOrId<TurnView>> {
         let id = &self.conversation().id;
         Ok(ViewOrId::view(views::turn_at(&self.tree(), id, loc)?))
     }
 
-    /// The open conversation as this operation leaves it.
+    /// Returns the open conversation as this operation leaves it.
     pub(crate) fn conversation_view(&self) -> Result<ConversationView> {
         let mut view = views::conversation(self.reader(), self.conversation())?;
         if self.is_recorded() {
@@ -518,14 +518,14 @@ impl<'m> Mutation<'m> {
         Ok(view)
     }
 
-    /// Whether there will be an entry in the log. A call that changed nothing leaves none, unless
-    /// a key has to be remembered.
+    /// Returns whether there will be an entry in the log. A call that changed nothing leaves none,
+    /// unless it has an idempotency key.
     fn is_recorded(&self) -> bool {
         let remembered = self.call.idempotency_key.is_some();
         remembered || !self.changes.is_empty() || !self.facts.is_empty()
     }
 
-    /// A branch of the open conversation as callers see it.
+    /// Returns a branch of the open conversation as callers see it.
     pub(crate) fn branch_view(&self, branch: &Branch) -> Result<BranchView> {
         let (tip, tip_hash) = self.id_and_hash(branch.tip)?.unzip();
         let conversation = self.conversation().id.clone();

@@ -64,7 +64,7 @@ fn one_by_one(
     Ok(page)
 }
 
-/// What a failure says about a damaged record; other failures are passed on.
+/// Returns what a failure says about a damaged record; other failures are passed on.
 pub(crate) fn damage(error: Error) -> Result<Problem> {
     match error {
         Error::Store(StoreError::Corrupt { record, why }) => Ok(Problem { record, why }),

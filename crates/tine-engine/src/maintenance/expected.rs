@@ -47,7 +47,7 @@ pub(crate) struct LoggedChain {
 }
 
 impl LoggedChain {
-    /// Whether the turns that the operation made, in order, have the ids that it sealed.
+    /// Returns whether the turns that the operation made, in order, have the ids that it sealed.
     pub(crate) fn has_ids(&self, made: &[TurnId]) -> bool {
         let Some(sealed) = self.ids else {
             return true;

@@ -322,7 +322,7 @@ impl PurgePlan {
     }
 }
 
-/// The turn and all that hold part or whole of its text because of a split, undone or not.
+/// Returns the turn and all that hold part or whole of its text because of a split, undone or not.
 fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     let mut top = tree.turn(loc)?;
     'up: while let Some(whole) = top.origin.part_of {

@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-/// The notes of a project, and the turns that were erased where they are.
+/// Returns the notes of a project, and the turns that were erased where they are.
 fn left(records: &dyn Read, project: &ProjectId) -> Result<(Vec<PendingErasure>, Vec<TurnLoc>)> {
     let query = RecordQuery::all(Family::PendingErasure);
     let pending: Vec<PendingErasure> = records.list(project, &query, NOTES)?;

@@ -230,7 +230,7 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
     Ok(AppendReceipt { turns, branch, forked: target.forked })
 }
 
-/// A turn that was found below `above`, which spares looking its parents up.
+/// Returns a turn that was found below `above`, which spares looking its parents up.
 fn reused_view(
     tree: &Tree<'_>,
     id: &ConversationId,
@@ -341,9 +341,9 @@ pub(crate) fn conflict(
 /// Numbers that are tried one by one before larger steps are taken.
 const NAMES_TRIED: u64 = 16;
 
-/// A name of the form `{base}-1`, `{base}-2` … that no branch has. Of the first sixteen it is the
-/// smallest. After these it is a free one whose predecessor is taken: the smallest as long as no
-/// branch in between was removed or renamed, else gaps may stay. The cost is bounded by the
+/// Returns a name of the form `{base}-1`, `{base}-2` … that no branch has. Of the first sixteen it
+/// is the smallest. After these it is a free one whose predecessor is taken: the smallest as long
+/// as no branch in between was removed or renamed, else gaps may stay. The cost is bounded by the
 /// logarithm of the number; finding every gap would take a look at every branch.
 pub(crate) fn free_name(
     records: &dyn Read,
@@ -373,8 +373,8 @@ pub(crate) fn free_name(
     Ok(name(open))
 }
 
-/// The first live child that says the same; of a split turn its last half, from which matching
-/// goes on.
+/// Returns the first live child that says the same; of a split turn its last half, from which
+/// matching goes on.
 pub(crate) fn equal_child(
     tree: &Tree<'_>,
     parent: Option<TurnLoc>,
@@ -410,7 +410,7 @@ pub(crate) struct TurnChain {
 }
 
 impl TurnChain {
-    /// The turns as shown: the parent was live, so raw and shown parents are the same.
+    /// Returns the turns as shown: the parent was live, so raw and shown parents are the same.
     pub(crate) fn into_views(self, id: &ConversationId) -> impl Iterator<Item = TurnView> {
         let mut above = self.parent.map(|parent| (parent.hash, parent.id));
         self.turns.into_iter().map(move |turn| {
@@ -560,7 +560,7 @@ fn advance_branch(
     }
 }
 
-/// The digest by which an erased turn is recognised.
+/// Returns the digest by which an erased turn is recognised.
 pub(crate) fn digest_of(turn: &Turn) -> tine_core::Digest {
     match &turn.content {
         Content::Kept(body) => message_digest(turn.role, body, turn.tool_call_id.as_deref()),

@@ -46,7 +46,7 @@ impl Engine {
         Ok(gone)
     }
 
-    /// One bookmark.
+    /// Returns one bookmark.
     pub fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
         self.read(|records| {
             let found = records.bookmark(&call.project, name)?;

@@ -75,7 +75,7 @@ impl Engine {
         })
     }
 
-    /// One conversation.
+    /// Returns one conversation.
     pub fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
         self.read(|records| {
             let found = resolve::conversation(records, call, id)?;

@@ -19,7 +19,8 @@ impl Engine {
         })
     }
 
-    /// All projects, in order of id. `default` is always there, even before it holds anything.
+    /// Returns all projects, in order of id. `default` is always there, even before it holds
+    /// anything.
     pub fn projects(&self) -> Result<Vec<ProjectView>> {
         let default = ProjectView { id: ProjectId::default(), created_at: None };
         let mut found: Vec<ProjectView> =
@@ -31,7 +32,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// One project.
+    /// Returns one project.
     pub fn project(&self, id: &ProjectId) -> Result<ProjectView> {
         match self.read(|records| Ok(records.project(id)?))? {
             Some(project) => Ok(view(project)),

@@ -97,8 +97,8 @@ fn arrive(mutation: &mut Mutation<'_>, branch: &Branch, to: Option<TurnLoc>) -> 
     views::branch(mutation.reader(), &id, &branch)
 }
 
-/// Where the newest revert that led to the present tip came from. Turns that were split since
-/// are what is shown of them now.
+/// Returns where the newest revert that led to the present tip came from. Turns that were split
+/// since are what is shown of them now.
 fn before_last_revert(mutation: &Mutation<'_>, branch: &Branch) -> Result<Option<TurnLoc>> {
     let records = mutation.reader();
     let mut reverts = Vec::new();

@@ -34,7 +34,7 @@ pub(crate) fn is_undo_or_redo(kind: &str) -> bool {
 }
 
 impl Engine {
-    /// Undoes an operation; without a number, the newest that holds.
+    /// Undoes an operation; by default the newest that is in effect.
     pub fn undo(
         &self,
         call: &Call,
@@ -44,7 +44,7 @@ impl Engine {
         self.undo_or_redo(call, UNDO, conversation, operation)
     }
 
-    /// Does an undone operation again; without a number, the one undone last.
+    /// Redoes an undone operation; by default the one undone last.
     pub fn redo(
         &self,
         call: &Call,
@@ -120,7 +120,7 @@ fn pick_action(
     newest.map(UndoAction::Undo).ok_or_else(|| Error::invalid("there is nothing to undo here"))
 }
 
-/// The operation that was undone last and still is.
+/// Returns the operation that was undone last and still is.
 fn last_undone(records: &dyn Read, key: tine_store::ConversationKey) -> Result<Option<Operation>> {
     let mut undos = Vec::new();
     records.operations(key, 1, u64::MAX, &mut |operation| {
@@ -318,7 +318,8 @@ fn dependents(
     Ok(dependents)
 }
 
-/// Whether an operation made its conversation: undone, it leaves it as if it were not there.
+/// Returns whether an operation made its conversation: undone, it leaves it as if it were not
+/// there.
 fn makes_conversation(changes: &[LoggedChange]) -> bool {
     let undone = visibility_json(Visibility::Undone);
     changes.iter().any(

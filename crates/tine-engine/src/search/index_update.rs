@@ -75,7 +75,7 @@ impl Engine {
     }
 }
 
-/// Whether an index with this mark was made from this log.
+/// Returns whether an index with this mark was made from this log.
 fn is_from_log(records: &dyn Read, mark: IndexMark) -> Stored<bool> {
     let before = FeedPosition(mark.at.0.saturating_sub(1));
     let there = records.feed(before, 1)?;

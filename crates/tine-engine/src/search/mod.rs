@@ -46,8 +46,8 @@ impl Engine {
     /// # let engine = Engine::new(tine_store::MemoryStore::new());
     /// # let call = Call::by("somebody");
     /// # let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
-    /// let said = Message::text(Role::User, "What's the best time to visit Tōkyō (東京都)?");
-    /// engine.append(&call, Append::to(trip, vec![said]))?;
+    /// let question = Message::text(Role::User, "What's the best time to visit Tōkyō (東京都)?");
+    /// engine.append(&call, Append::to(trip, vec![question]))?;
     /// for words in ["tokyo", "\"best time\" vis*", "京都", "osaka OR tokyo -winter"] {
     ///     assert_eq!(engine.search(&call, SearchQuery::of(words))?.hits.len(), 1);
     /// }
@@ -189,7 +189,7 @@ impl<'s> Search<'s> {
         Ok(page)
     }
 
-    /// A conversation whose turns may be shown.
+    /// Returns a conversation whose turns may be shown.
     fn hit_conversation(
         &self,
         key: ConversationKey,

@@ -64,7 +64,7 @@ pub(super) fn snippet(query: &TextQuery, pieces: &[String]) -> Option<Snippet> {
     best.map(|(_, piece, start)| cut(&pieces[piece], start, &matches[piece]))
 }
 
-/// Where a window with the most different phrases begins, and how many those are.
+/// Returns where a window with the most different phrases begins, and how many those are.
 fn densest(matches: &[Match]) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     for (at, first) in matches.iter().enumerate().take(LENGTH) {

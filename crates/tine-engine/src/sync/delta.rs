@@ -73,8 +73,8 @@ impl Delta {
 }
 
 impl Engine {
-    /// How far the logs of a project have come, in the order in which the conversations were
-    /// made; also of what is not shown, and of what was done outside of conversations.
+    /// Returns how far the logs of a project have come, in the order in which the conversations
+    /// were made; also of what is not shown, and of what was done outside of conversations.
     pub fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
         let limit = self.page_limit(page.limit)?;
         let after = match &page.cursor {
@@ -95,7 +95,7 @@ impl Engine {
         })
     }
 
-    /// The last entry of a conversation's log, if the conversation is here in any form.
+    /// Returns the last entry of a conversation's log, if the conversation is here in any form.
     pub fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
         self.read(|records| match records.conversation(&call.project, id)? {
             Some(found) => end_of(records, found.key),
@@ -103,7 +103,8 @@ impl Engine {
         })
     }
 
-    /// The hashes of these entries of a conversation's log; `None` for those that it has not.
+    /// Returns the hashes of these entries of a conversation's log; `None` for those that it has
+    /// not.
     pub fn log_hashes(
         &self,
         call: &Call,
@@ -359,8 +360,8 @@ fn new_turns(
     Ok(exported)
 }
 
-/// The turns above the first ones told that may not be on the other side although they are from
-/// before: halves, and turns that were deleted alone, up to the next other one.
+/// Returns the turns above the first exported ones that the other side may lack although they are
+/// from before: halves, and turns that were deleted alone, up to the next other one.
 fn leading(
     tree: &Tree<'_>,
     ids: &HashMap<TurnLoc, TurnId>,
@@ -388,7 +389,8 @@ fn leading(
     Ok(above)
 }
 
-/// The turn that is no half itself and of which one is a part: those in between stay where they are.
+/// Returns the turn that is no half itself and of which one is a part: those in between stay where
+/// they are.
 fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId> {
     let (mut top, mut seen) = (whole, HashSet::new());
     while seen.insert(top)
@@ -400,7 +402,7 @@ fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId
     Ok(top)
 }
 
-/// What a visitor is handed, as long as it is not too much.
+/// Collects the visited records, up to a size limit.
 fn gathered(
     limit: usize,
     walk: impl FnOnce(&mut dyn FnMut(BundleRecord) -> Result<()>) -> Result<()>,

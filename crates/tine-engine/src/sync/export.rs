@@ -70,7 +70,7 @@ pub(super) struct ExportSelection {
     pub bounded: bool,
 }
 
-/// What begins a conversation.
+/// Returns the record that begins a conversation.
 pub(super) fn conversation_record(conversation: &Conversation) -> BundleRecord {
     BundleRecord::Conversation {
         project: conversation.project.clone(),

@@ -48,8 +48,8 @@ pub struct Graft {
 }
 
 impl Graft {
-    /// Where what follows a turn goes. Turns that keep their hashes stay below the very turn, also
-    /// when it is shown no more or as two; everything else goes where it shows.
+    /// Returns where what follows a turn goes. Turns that keep their hashes stay below the very
+    /// turn, also when it is shown no more or as two; everything else goes where it shows.
     fn below(&self, turn: TurnLoc, attach_below: Option<TurnLoc>) -> Option<TurnLoc> {
         if self.merged.is_some() { Some(turn) } else { attach_below }
     }
@@ -169,7 +169,7 @@ enum GraftPlacement {
 struct GraftProgress {
     /// Where each turn of the list is.
     places: Vec<GraftPlacement>,
-    /// Turns here that a branch may leave behind.
+    /// Turns here that a branch may abandon.
     ours: HashSet<TurnLoc>,
     /// For first turns of the list the turn here below which they belong.
     bases: HashMap<usize, Option<TurnLoc>>,
@@ -269,7 +269,7 @@ fn describe(mutation: &mut Mutation<'_>, new: &NewConversation) -> Result<()> {
     patch_fields(mutation, &ConversationPatch { title, metadata, ..ConversationPatch::default() })
 }
 
-/// The turn that stands for one of the list.
+/// Returns the turn that stands for one of the list.
 fn representative(places: &[GraftPlacement], index: usize) -> usize {
     match places[index] {
         GraftPlacement::Same(earlier) => earlier,
@@ -294,7 +294,7 @@ fn with_siblings(request: &Graft) -> HashSet<Option<usize>> {
     request.turns.iter().filter(again).map(|turn| turn.parent).collect()
 }
 
-/// The places of a tree of which nothing is here.
+/// Returns the placements of a tree of which no turn exists here.
 fn all_new(request: &Graft) -> Vec<GraftPlacement> {
     let crowded = with_siblings(request);
     let mut seen = HashMap::new();
@@ -354,7 +354,7 @@ fn place_all(
     Ok(places)
 }
 
-/// Whether the turn is a half of one whose text was deleted or purged here.
+/// Returns whether the turn is a half of one whose text was deleted or purged here.
 fn whole_is_gone(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<bool> {
     let project = &batch.call().project;
     match whole(batch.reader(), project, tree.conversation(), turn)? {
@@ -363,7 +363,7 @@ fn whole_is_gone(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) 
     }
 }
 
-/// Whether the text of a turn, or of a part of it, was deleted or purged here.
+/// Returns whether the text of a turn, or of a part of it, was deleted or purged here.
 fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
     if let Content::Purged(_) = tree.turn(loc)?.content {
         return Ok(true);
@@ -375,7 +375,7 @@ fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
     })
 }
 
-/// The turn here of which one is a half, also where it has another id here.
+/// Returns the turn here of which one is a half, also where it has another id here.
 fn whole(
     records: &dyn Read,
     project: &ProjectId,
@@ -408,7 +408,8 @@ fn bases(
     Ok(bases)
 }
 
-/// The turn that is here already below which one belongs; without one it is new to the root.
+/// Returns the turn that is here already below which one belongs; without one it is new to the
+/// root.
 fn base(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<GraftPlacement> {
     let Some(below) = &turn.below else { return Ok(GraftPlacement::New) };
     let found = batch.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
@@ -447,7 +448,7 @@ fn place(
     Ok(GraftPlacement::New)
 }
 
-/// How a turn that is here stands in the tree.
+/// Returns the placement of an existing turn.
 fn here(tree: &Tree<'_>, turn: &Turn) -> Result<GraftPlacement> {
     let attach_below = match tree.state(turn.loc)? {
         TurnState::Gone(_) => return Ok(GraftPlacement::Withheld),
@@ -554,8 +555,8 @@ fn make_turns(
     Ok(turns.last().map(|turn| turn.loc))
 }
 
-/// The id that the turn has here of which one is a half. No record shows the halves in its place,
-/// but an erasure finds them by it.
+/// Returns the id that the turn has here of which one is a half. No record shows the halves in its
+/// place, but an erasure finds them by it.
 fn part_of(mutation: &Mutation<'_>, wanted: &GraftTurn) -> Result<Option<TurnId>> {
     let found = whole(mutation.reader(), &mutation.call.project, mutation.key(), wanted)?;
     match found {

@@ -24,11 +24,12 @@ const TRIES: u32 = 16;
 
 /// One side: an engine here, or one behind a server.
 pub trait Peer {
-    /// How far the logs of a project have come.
+    /// Returns how far the logs of a project have come.
     fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>>;
-    /// How far the log of a conversation has come, if the conversation is there in any form.
+    /// Returns how far the log of a conversation has come, if the conversation is there in any
+    /// form.
     fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>>;
-    /// The hashes of these entries of a log; `None` for those that it has not.
+    /// Returns the hashes of these entries of a log; `None` for those that it has not.
     fn log_hashes(
         &self,
         call: &Call,
@@ -230,7 +231,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The last entry that both logs share.
+    /// Returns the last entry that both logs share.
     fn common(&self, theirs: LogMark, ours: Option<LogMark>) -> Result<Option<LogMark>> {
         let Some(ours) = ours else { return Ok(None) };
         let (mut low, mut high) = (None, theirs.seq.min(ours.seq));

@@ -32,7 +32,8 @@ impl Engine {
         self.receive_with(ErasurePolicy::Done, call, delta)
     }
 
-    /// The same; but a conversation in which something was erased that is still here is refused.
+    /// Applies a delta, but refuses a conversation in which something was erased that is still
+    /// here.
     pub(super) fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
         self.receive_with(ErasurePolicy::Refused, call, delta)
     }

@@ -28,13 +28,14 @@ use crate::{
 /// The most operations scanned for changes; beyond that, the whole outline is returned.
 const OPERATIONS: u64 = 1_000;
 
-/// Whether operations of a kind change what was there, beyond what their changes say.
+/// Returns whether operations of a kind change what was there, beyond what their changes say.
 fn is_beyond_adding(kind: &str) -> bool {
     is_undo_or_redo(kind) || kind == purge::KIND
 }
 
 impl Engine {
-    /// The tree at a glance: all of it, or what was added and renamed since an operation.
+    /// Returns the outline of the tree: all of it, or what was added and renamed since an
+    /// operation.
     pub fn outline(&self, call: &Call, query: OutlineQuery) -> Result<Outline> {
         let limit = match query.rows {
             None => OUTLINE_ROWS,
@@ -93,7 +94,7 @@ fn outline(
     })
 }
 
-/// The row at which a page begins.
+/// Parses a cursor: the row at which a page begins.
 fn go_on(cursor: &str, seq: u64) -> Result<usize> {
     let parts = cursor.split_once('.');
     let parts = parts.and_then(|(seq, at)| Some((seq.parse::<u64>().ok()?, at.parse().ok()?)));

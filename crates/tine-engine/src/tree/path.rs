@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Engine {
-    /// One turn, shown or not.
+    /// Returns one turn, shown or not.
     pub fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
         self.read(|records| {
             let place = resolve::find(records, call, &turn)?;
@@ -36,7 +36,7 @@ impl Engine {
         self.relatives(call, &turn, |tree, place| tree.shown_children(place.turn))
     }
 
-    /// All children of the turn's parent as shown, the turn among them.
+    /// Returns all children of the turn's parent as shown, the turn among them.
     pub fn siblings(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| {
             let loc = place.require_turn()?;
@@ -44,7 +44,7 @@ impl Engine {
         })
     }
 
-    /// The turn, what it was edited from and what was edited from it, oldest first.
+    /// Returns the turn, what it was edited from and what was edited from it, oldest first.
     pub fn versions(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| {
             let loc = place.require_turn()?;
@@ -66,7 +66,7 @@ impl Engine {
         })
     }
 
-    /// The path from the root to a turn, one page of it.
+    /// Returns the path from the root to a turn, one page of it.
     ///
     /// The cursor names the end of the path and the last turn read, so that pages stay consistent
     /// while branches move and turns are added.
@@ -105,7 +105,7 @@ impl Engine {
     }
 }
 
-/// The versions of a turn among its raw siblings: all that lead to one original by edits.
+/// Returns the versions of a turn among its raw siblings: all that lead to one original by edits.
 fn versions(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<TurnLoc>> {
     let mut family = Vec::new();
     for sibling in tree.raw_children(tree.raw_parent(loc)?)? {
@@ -198,7 +198,7 @@ impl RawPath {
         Ok((found, more))
     }
 
-    /// Where a shown turn, or the whole it is a half of, lies on the line.
+    /// Returns where a shown turn, or the whole it is a half of, lies on the line.
     fn anchor(&self, tree: &Tree<'_>, turn: TurnLoc) -> Result<(usize, TurnLoc)> {
         let mut turn = turn;
         loop {
@@ -328,7 +328,7 @@ fn path(
     Ok(PathPage { conversation: id, root, to: Some(to), turns, next })
 }
 
-/// The turn `count` before this one as shown, or the root.
+/// Returns the turn `count` before this one as shown, or the root.
 fn nth_ancestor(tree: &Tree<'_>, from: TurnLoc, count: usize) -> Result<Option<TurnLoc>> {
     let (mut turn, mut count) = (Some(from), count);
     while let Some(loc) = turn

@@ -36,7 +36,7 @@ const CANDIDATES: usize = 10;
 /// Conversations looked through when a hash is given without one.
 const CONVERSATIONS_PER_READ: usize = 1_000;
 
-/// The conversation of that id, unless its making was undone.
+/// Returns the conversation of that id, unless its making was undone.
 pub(crate) fn conversation(
     records: &dyn Read,
     call: &Call,
@@ -48,7 +48,7 @@ pub(crate) fn conversation(
     }
 }
 
-/// A conversation, or the log of what was done outside of all of them.
+/// Returns a conversation, or the log of what was done outside of all of them.
 pub(crate) fn conversation_or_log(
     records: &dyn Read,
     call: &Call,
@@ -66,7 +66,7 @@ pub(crate) fn conversation_of(records: &dyn Read, key: ConversationKey) -> Resul
     Ok(required(records.conversation_by_key(key)?, || format!("conversation {}", key.0))?)
 }
 
-/// A branch of the conversation, by name or id.
+/// Returns a branch of the conversation, by name or id.
 pub(crate) fn find_branch(
     records: &dyn Read,
     call: &Call,
@@ -123,7 +123,7 @@ pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<
     Ok(TreePosition { turn, ..base })
 }
 
-/// The very turn that a reference names, also when it is split.
+/// Returns the very turn that a reference names, also when it is split.
 pub(crate) fn named(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<Option<TurnLoc>> {
     if wanted.turn.back() > 0 {
         return Ok(None);

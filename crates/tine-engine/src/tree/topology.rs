@@ -20,7 +20,7 @@ use crate::{
 const PREVIEW: usize = 80;
 
 impl Engine {
-    /// The tree without its content, parents before children, one page of it.
+    /// Returns the tree without its content, parents before children, one page of it.
     pub fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| topology(records, self.tree_orders(), call, &query, limit))
@@ -113,12 +113,12 @@ impl TreeOrder {
         self.nodes.len()
     }
 
-    /// Where some of them lie.
+    /// Returns where some of them lie.
     pub(crate) fn locs(&self, page: std::ops::Range<usize>) -> Vec<TurnLoc> {
         self.nodes[page].iter().map(|node| node.loc).collect()
     }
 
-    /// The place of a turn's parent in it.
+    /// Returns the place of a turn's parent in it.
     pub(crate) fn parent(&self, at: usize) -> Option<usize> {
         self.nodes[at].parent
     }
@@ -142,7 +142,7 @@ type TreeOrderKey = (ConversationKey, u64, Option<TurnLoc>, bool);
 const ORDERS: usize = 4;
 
 impl TreeOrderCache {
-    /// The whole tree as shown, as it is at an operation.
+    /// Returns the whole tree as shown, as it is at an operation.
     pub(crate) fn shown(
         &self,
         tree: &Tree<'_>,

@@ -26,7 +26,7 @@ pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<C
     })
 }
 
-/// A turn with its parents looked up.
+/// Returns a turn with its parents looked up.
 pub(crate) fn turn(tree: &Tree<'_>, id: &ConversationId, turn: Turn) -> Result<TurnView> {
     let raw_parent = match tree.raw_parent(turn.loc)? {
         Some(loc) => Some(tree.turn(loc)?),
@@ -96,7 +96,7 @@ pub(crate) fn turn_at(tree: &Tree<'_>, id: &ConversationId, loc: TurnLoc) -> Res
     turn(tree, id, tree.turn(loc)?)
 }
 
-/// A turn by its id, wherever it stands now.
+/// Returns a turn by its id, wherever it stands now.
 pub(crate) fn turn_by_id(records: &dyn Read, project: &ProjectId, id: &TurnId) -> Result<TurnView> {
     let found = records.find_turn(project, id)?;
     let (key, loc) = required(found, || format!("turn {id}"))?;
@@ -120,7 +120,7 @@ pub(crate) fn branch(
     Ok(branch_with(conversation.clone(), found, id, hash))
 }
 
-/// A branch whose tip is known already.
+/// Returns a branch whose tip is known already.
 pub(crate) fn branch_with(
     conversation: ConversationId,
     found: &Branch,

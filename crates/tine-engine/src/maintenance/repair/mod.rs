@@ -227,8 +227,8 @@ impl Repair<'_> {
     }
 }
 
-/// Whether a failure to store a conversation says something about the new store rather than about
-/// the conversation.
+/// Returns whether a failure to store a conversation says something about the new store rather than
+/// about the conversation.
 fn is_about_the_new_store(error: &Error) -> bool {
     use tine_store::StoreError;
     matches!(

@@ -199,7 +199,7 @@ impl Engine {
     }
 }
 
-/// What was observed since a place in the feed.
+/// Returns what was observed since a place in the feed.
 fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<ObservationId>> {
     let mut found = BTreeSet::new();
     let mut after = began;

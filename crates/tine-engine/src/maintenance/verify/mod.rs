@@ -283,8 +283,8 @@ impl<'r> Checker<'r> {
         Ok(())
     }
 
-    /// Whether the first and the last turn that an operation made are where it says; what lies
-    /// between is covered by the last one's hash.
+    /// Returns whether the first and the last turn that an operation made are where it says; what
+    /// lies between is covered by the last one's hash.
     fn chain_is_whole(&self, chain: &LoggedChain) -> Result<bool> {
         let (key, seq, last_hash) = (self.conversation.key, chain.seq, chain.last_hash.0);
         let found = self.records.find_turn(&self.conversation.project, &chain.first)?;
@@ -451,7 +451,7 @@ impl<'r> Checker<'r> {
     }
 }
 
-/// The hash that a turn should have; `None` when its content was purged.
+/// Returns the hash that a turn should have; `None` when its content was purged.
 pub(crate) fn recomputed(
     turn: &Turn,
     parent: Option<&TurnHash>,
