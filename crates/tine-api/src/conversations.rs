@@ -147,9 +147,9 @@ impl ConversationView {
 
 /// Returns when a conversation with this metadata was last active.
 pub fn active_at(metadata: &Json, created: Timestamp, changed: Timestamp) -> Timestamp {
-    let said = || metadata.get("imported")?.get(LAST_SAID)?.as_str()?.parse().ok();
+    let last_imported = || metadata.get("imported")?.get(LAST_SAID)?.as_str()?.parse().ok();
     // An import is one operation: both times are the same until the next change.
-    (changed == created).then(said).flatten().unwrap_or(changed)
+    (changed == created).then(last_imported).flatten().unwrap_or(changed)
 }
 
 /// A conversation without its turns.

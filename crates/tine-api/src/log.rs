@@ -64,11 +64,11 @@ impl FeedEntry {
     /// Parses an entry. In two steps, because serde cannot pass raw JSON through flattened fields.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
-        struct Place {
+        struct FeedKey {
             position: FeedPosition,
             project_id: ProjectId,
         }
-        let Place { position, project_id } = serde_json::from_str(text)?;
+        let FeedKey { position, project_id } = serde_json::from_str(text)?;
         let operation = serde_json::from_str(text)?;
         Ok(FeedEntry { position, project: project_id, operation })
     }

@@ -11,7 +11,7 @@ use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::tree::topology::TreeOrderCache;
 use crate::{Error, Result};
 
-/// The rules over one store. Cheap to clone and to share between threads.
+/// The rules of Tine over one store. Cheap to clone and to share between threads.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -30,13 +30,13 @@ struct Inner {
 }
 
 impl Engine {
-    /// An engine with the machine's clock and randomness and the default limits.
+    /// Creates an engine with the system's clock and randomness and the default limits.
     pub fn new(store: impl Store + 'static) -> Self {
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
         Engine::with(Arc::new(store), clock, entropy, Limits::default())
     }
 
-    /// An engine with everything from outside.
+    /// Creates an engine with a given store, clock, randomness and limits.
     pub fn with(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -51,7 +51,7 @@ impl Engine {
         Engine { inner: Arc::new(inner) }
     }
 
-    /// The same engine with these interpreters.
+    /// Returns the same engine with these interpreters.
     pub fn with_interpreters(self, interpreters: Interpreters) -> Self {
         let Inner { store, clock, entropy, limits, worker, .. } = &*self.inner;
         let inner = Inner {
@@ -67,7 +67,7 @@ impl Engine {
         Engine { inner: Arc::new(inner) }
     }
 
-    /// The interpreters that can be asked here.
+    /// Returns the available interpreters.
     pub fn interpreters(&self) -> &Interpreters {
         &self.inner.interpreters
     }
@@ -80,12 +80,12 @@ impl Engine {
         self.inner.worker.clone()
     }
 
-    /// The store underneath.
+    /// Returns the store underneath.
     pub fn store(&self) -> &dyn Store {
         &*self.inner.store
     }
 
-    /// The limits in force.
+    /// Returns the limits in force.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
     }
@@ -116,7 +116,7 @@ impl Engine {
         answer.unwrap_or_else(|| Err(never_ran()))
     }
 
-    /// Runs a closure in a transaction; an error takes everything back.
+    /// Runs a closure in a transaction; rolls back on error.
     pub(crate) fn write<T: Send + 'static>(
         &self,
         body: impl Fn(&mut dyn Write) -> Result<T> + Send + 'static,
@@ -124,7 +124,7 @@ impl Engine {
         self.write_if(true, body)
     }
 
-    /// The same; but what is not to be kept is taken back however it ends.
+    /// Like `write`, but rolls back unless `keep` is set.
     pub(crate) fn write_if<T: Send + 'static>(
         &self,
         keep: bool,

@@ -1,4 +1,4 @@
-//! Why the engine says no, with what a caller needs to go on.
+//! Why the engine refuses a call, with what the caller needs to continue.
 
 use tine_api::{ActualTip, Candidate, ErrorDetails, Referrer};
 use tine_core::ids::NameError;
@@ -234,7 +234,7 @@ pub(crate) fn refuse_referenced(references: Vec<Referrer>) -> Result<(), Error> 
 }
 
 impl Error {
-    /// The kind that surfaces report.
+    /// Returns the kind that surfaces report.
     pub fn kind(&self) -> Kind {
         match self {
             Error::Name(error) if error.is_too_long() => Kind::TooLarge,
@@ -268,7 +268,7 @@ impl Error {
         }
     }
 
-    /// What a caller needs to go on.
+    /// Returns what a caller needs to go on.
     pub fn details(&self) -> ErrorDetails {
         let mut found = ErrorDetails::default();
         match self {

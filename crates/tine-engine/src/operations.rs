@@ -1,4 +1,4 @@
-//! The engine behind the operation traits.
+//! Implements the operation traits for the engine.
 
 use tine_api::*;
 use tine_core::facts::Schema;

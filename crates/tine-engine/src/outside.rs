@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tine_core::Timestamp;
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
 }
 
-/// Gives random bytes.
+/// A source of random bytes.
 pub trait Entropy: Send + Sync {
     /// Ten bytes for an id.
     fn ten_bytes(&self) -> [u8; 10];

@@ -1,6 +1,7 @@
 //! What the engine promises, one claim to a test, over every store.
 
 mod append;
+mod append_target;
 mod bad_input;
 mod bookmarks;
 mod commits;
@@ -14,7 +15,6 @@ mod hashes;
 mod idempotency;
 mod json;
 mod knowledge;
-mod landing;
 mod metadata;
 mod old_defects;
 mod paths;

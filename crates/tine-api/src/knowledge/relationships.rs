@@ -95,9 +95,9 @@ struct RelationshipJson {
 }
 
 /// The ids of an entity, a turn and a source, of which one is present.
-type End = (Option<EntityId>, Option<TurnId>, Option<SourceId>);
+type EndpointIds = (Option<EntityId>, Option<TurnId>, Option<SourceId>);
 
-fn ids(end: Endpoint) -> End {
+fn ids(end: Endpoint) -> EndpointIds {
     match end {
         Endpoint::Entity(id) => (Some(id), None, None),
         Endpoint::Turn(id) => (None, Some(id), None),
@@ -105,7 +105,7 @@ fn ids(end: Endpoint) -> End {
     }
 }
 
-fn endpoint(end: End) -> Result<Endpoint, &'static str> {
+fn endpoint(end: EndpointIds) -> Result<Endpoint, &'static str> {
     match end {
         (Some(id), None, None) => Ok(Endpoint::Entity(id)),
         (None, Some(id), None) => Ok(Endpoint::Turn(id)),

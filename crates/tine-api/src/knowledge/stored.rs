@@ -192,7 +192,7 @@ impl StoredSourceAnswer {
         }
     }
 
-    /// Returns what the engine answered; see [`StoredTurnAnswer::read`].
+    /// Returns what the engine answered; see [`StoredTurnAnswer::into_stored`].
     pub fn into_stored(
         self,
         run: Option<InterpretationView>,

@@ -1,4 +1,4 @@
-//! Two lists of turns beside one another, and two texts word by word.
+//! Alignment of turns, and word diffs.
 
 use std::collections::VecDeque;
 
@@ -8,21 +8,19 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{DiffTurn, TurnChange, WordChange};
 
-/// Words of a text that are compared one by one at most; what lies between the equal ends of
-/// longer texts is told as one change.
+/// The most words compared one by one; the middle of longer texts is one change.
 const MAX_COMPARED_WORDS: usize = 4_000;
 
-/// A turn on its way into a comparison.
+/// A turn to compare.
 #[derive(Clone, Debug)]
 pub(super) struct ComparedTurn {
-    /// What makes two turns say the same.
+    /// Equal for turns with equal content.
     pub digest: Digest,
     pub turn: DiffTurn,
 }
 
-/// What was said on one side and not on the other, in order. Equal turns stand beside one another;
-/// between them, turns of one role that take the same place are told as changed. At most so many
-/// are told, the others counted.
+/// Aligns two lists of turns. Between equal turns, turns of one role in the same position are
+/// changed. Returns at most `limit` changes, and how many are left out.
 pub(super) fn turns(
     from: &[ComparedTurn],
     to: &[ComparedTurn],

@@ -12,33 +12,33 @@ use crate::tree::views;
 use crate::{BisectQuery, Bisected, Predicate};
 use crate::{Call, Engine, Error, Result};
 
-/// What was found out about a step.
+/// The result of testing one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BisectVerdict {
     /// It holds here.
     Holds,
     /// It does not hold here.
     DoesNot,
-    /// It cannot be told here.
+    /// Undecidable here.
     Skip,
 }
 
-/// Why no first step was found.
+/// Why no first index was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoFirst {
     /// It does not hold at the end.
     Never,
-    /// Too many steps could not be told.
+    /// Too many positions were skipped.
     Skipped,
 }
 
-/// The first of some steps for which something holds, if it holds for all behind it: halves what
-/// is left at each test. Answers which one, and how many were tested.
+/// Finds the first index for which a predicate holds, by binary search; it must then hold for all
+/// later ones. Returns the index and the number of tests.
 ///
 /// ```
-/// use tine_engine::{Verdict, bisect_steps};
-/// let found = bisect_steps(100, |step| {
-///     Ok::<_, ()>(if step >= 42 { Verdict::Holds } else { Verdict::DoesNot })
+/// use tine_engine::{BisectVerdict, bisect_range};
+/// let found = bisect_range(100, |index| {
+///     Ok::<_, ()>(if index >= 42 { BisectVerdict::Holds } else { BisectVerdict::DoesNot })
 /// });
 /// let (first, tested) = found.unwrap().unwrap();
 /// assert_eq!(first, 42);
@@ -80,7 +80,7 @@ pub fn bisect_range<E>(
 }
 
 impl Engine {
-    /// The first turn on a path for which something holds, and goes on to hold.
+    /// Finds the first turn on a path from which on a condition holds.
     pub fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected> {
         self.read(|records| {
             let place = resolve::place(records, call, &query.at)?;
@@ -101,7 +101,7 @@ impl Engine {
     }
 }
 
-/// What was said stays said, so that the first turn which says it is the one.
+/// Text that occurs on a path stays on it, so the first turn that contains it is the answer.
 fn first_containing(
     path: &[Turn],
     wanted: &str,

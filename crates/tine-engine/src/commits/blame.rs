@@ -1,4 +1,4 @@
-//! Where something comes from: the turn that said it first, and how it came to the path.
+//! Blame: the turn that something comes from, and the merge that added it.
 
 use tine_core::commit::{FieldState, FieldValue};
 use tine_core::{CommitHash, EntityId, ObservationId};
@@ -7,7 +7,7 @@ use tine_store::{Branch, Conversation, Turn, TurnLoc};
 use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{head_of, state_at};
 use super::rings;
-use super::window::{TurnRange, passes};
+use super::window::{PathRange, passes};
 use crate::knowledge::KnowledgeReader;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
@@ -16,7 +16,7 @@ use crate::{BlameOf, BlameQuery, Blamed};
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {
-    /// The turns and spans that a field, or a piece of text, comes from.
+    /// Finds the turns and spans that a field or a text comes from.
     pub fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {
         if matches!(&query.of, BlameOf::Text(text) if text.trim().is_empty()) {
             return Err(Error::invalid("there is nothing to look for; give a piece of text"));
@@ -107,17 +107,17 @@ impl Blame<'_> {
 
     fn text(&self, wanted: &str) -> Result<Vec<Blamed>> {
         let path = match self.end {
-            Some(end) => TurnRange::to(&self.tree, end)?.locs(),
+            Some(end) => PathRange::to(&self.tree, end)?.locs(),
             None => Vec::new(),
         };
         if let Some(found) = self.first_saying(&path, wanted)? {
             return Ok(vec![found]);
         }
-        // A merge may have brought it from a path of its own.
+        // It may come from a merged branch.
         let before = self.head()?.map(|head| self.graph.before(head.hash)).unwrap_or_default();
         for listed in self.graph.in_order().iter().filter(|one| before.contains(&one.hash)) {
             let commit = self.reader.commit(listed.hash)?;
-            let Some(range) = TurnRange::of_window(self.reader.records, &self.tree, &commit)?
+            let Some(range) = PathRange::of_window(self.reader.records, &self.tree, &commit)?
             else {
                 continue;
             };
@@ -160,7 +160,7 @@ impl Blame<'_> {
         }
     }
 
-    /// A turn, the commit that covers it, and the merge that brought it.
+    /// Returns a turn, the commit that covers it, and the merge that added it.
     fn blamed(&self, turn: Option<&Turn>) -> Result<Blamed> {
         let mut blamed = Blamed {
             turn: turn.map(|turn| turn.hash),
@@ -190,7 +190,7 @@ impl Blame<'_> {
         Ok(blamed)
     }
 
-    /// The first commit that covers a turn.
+    /// Returns the first commit that covers a turn.
     fn covering(&self, turn: &Turn) -> Result<Option<CommitHash>> {
         for listed in self.graph.in_order() {
             // Cheap first: what a commit covers lies before its last turn.
@@ -204,7 +204,7 @@ impl Blame<'_> {
             if commit.conversation != self.conversation.id {
                 continue;
             }
-            let window = TurnRange::of_window(self.reader.records, &self.tree, &commit)?;
+            let window = PathRange::of_window(self.reader.records, &self.tree, &commit)?;
             let covers = window.is_some_and(|window| {
                 window.runs.iter().any(|run| {
                     run.segment == turn.loc.segment && (run.from..=run.to).contains(&turn.loc.index)
@@ -218,7 +218,7 @@ impl Blame<'_> {
     }
 }
 
-/// Where a piece of a text lies, in Unicode scalar values.
+/// Returns the span of a passage in Unicode scalar values.
 fn scalars(text: &str, byte: usize, passage: &str) -> (u64, u64) {
     let start = text.get(..byte).map_or(0, |before| before.chars().count()) as u64;
     (start, start + passage.chars().count() as u64)

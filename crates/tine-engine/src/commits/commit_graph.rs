@@ -25,14 +25,14 @@ pub(crate) struct CommitGraph {
 }
 
 impl CommitGraph {
-    /// The commits, the oldest first.
+    /// Returns the commits, the oldest first.
     pub(crate) fn in_order(&self) -> Vec<&CommitListing> {
         let mut found: Vec<&CommitListing> = self.listed.values().collect();
         found.sort_by_key(|one| (one.at, one.operation, one.hash));
         found
     }
 
-    /// A commit and all that it builds on.
+    /// Returns a commit and all that it builds on.
     pub(crate) fn before(&self, hash: CommitHash) -> BTreeSet<CommitHash> {
         let mut found = BTreeSet::new();
         let mut pending = vec![hash];
@@ -46,7 +46,7 @@ impl CommitGraph {
         found
     }
 
-    /// The last commits that two have in common: none of them is before another.
+    /// Returns the last commits that two have in common: none of them is before another.
     pub(crate) fn common(&self, a: CommitHash, b: CommitHash) -> Vec<CommitHash> {
         let before_b = self.before(b);
         let both: Vec<CommitHash> =
@@ -91,14 +91,14 @@ impl<'r> CommitReader<'r> {
         Ok(self.records.get(self.project, &id)?)
     }
 
-    /// All commits of a conversation.
+    /// Returns all commits of a conversation.
     pub(crate) fn graph(&self, id: &ConversationId) -> Result<CommitGraph> {
         let listed = self.listed_in(RecordQuery::listings_of(id))?;
         let listed = listed.into_iter().map(|one| (one.hash, one)).collect();
         Ok(CommitGraph { conversation: id.clone(), listed })
     }
 
-    /// All commits of the project.
+    /// Returns all commits of the project.
     pub(crate) fn all(&self) -> Result<Vec<CommitListing>> {
         self.listed_in(RecordQuery::all(Family::CommitListing))
     }
@@ -115,7 +115,7 @@ impl<'r> CommitReader<'r> {
         }
     }
 
-    /// The last commit of a branch.
+    /// Returns the last commit of a branch.
     pub(crate) fn head(
         &self,
         id: &ConversationId,
@@ -125,7 +125,7 @@ impl<'r> CommitReader<'r> {
         Ok(head.map(|head| head.hash))
     }
 
-    /// A commit by its hash, or by a prefix of it that no other has.
+    /// Returns a commit by its hash, or by a prefix of it that no other has.
     pub(crate) fn find(&self, name: &str) -> Result<Option<(Commit, CommitListing)>> {
         let hex = name.strip_prefix(tine_core::hash::PREFIX).unwrap_or(name);
         let Some((low, high)) = tine_core::reference::digest_range(hex) else {
@@ -161,7 +161,7 @@ impl<'r> CommitReader<'r> {
         })
     }
 
-    /// Where the last turn that a commit covers lies.
+    /// Returns where the last turn that a commit covers lies.
     pub(crate) fn anchor(&self, listed: &CommitListing) -> Result<Option<TurnLoc>> {
         let Some(turn) = &listed.anchor else {
             return Ok(None);
@@ -171,7 +171,7 @@ impl<'r> CommitReader<'r> {
         Ok(Some(loc))
     }
 
-    /// How deep that turn lies; 0 for the root.
+    /// Returns how deep that turn lies; 0 for the root.
     pub(crate) fn anchor_depth(&self, listed: &CommitListing) -> Result<u32> {
         let Some(loc) = self.anchor(listed)? else {
             return Ok(0);
@@ -179,7 +179,7 @@ impl<'r> CommitReader<'r> {
         Ok(required(self.records.turn(loc)?, || format!("the last turn of {}", listed.hash))?.depth)
     }
 
-    /// The branches of a conversation by their last commits.
+    /// Returns the branches of a conversation by their last commits.
     pub(crate) fn heads(&self, id: &ConversationId) -> Result<BTreeMap<CommitHash, Vec<Name>>> {
         let mut heads: BTreeMap<CommitHash, Vec<Name>> = BTreeMap::new();
         let Some(owner) = self.records.conversation(self.project, id)? else {
@@ -193,7 +193,7 @@ impl<'r> CommitReader<'r> {
         Ok(heads)
     }
 
-    /// A commit as callers see it.
+    /// Returns a commit as callers see it.
     pub(crate) fn view(
         &self,
         commit: Commit,

@@ -9,13 +9,13 @@ use tine_store::{
 };
 
 use super::commit_graph::CommitReader;
-use super::window::TurnRange;
+use super::window::PathRange;
 use crate::Referrer;
 use crate::maintenance::expected::ExpectedState;
 use crate::tree::shown::{SegmentRun, Tree};
 use crate::{Error, Result};
 
-/// The commits that cover any of these turns.
+/// Returns the commits that cover any of these turns.
 pub(crate) fn covering(
     records: &dyn Read,
     conversation: &Conversation,
@@ -45,7 +45,7 @@ fn covers(
     commit: &Commit,
     turns: &[SegmentRun],
 ) -> Result<bool> {
-    let Some(window) = TurnRange::of_window(records, tree, commit)? else {
+    let Some(window) = PathRange::of_window(records, tree, commit)? else {
         return Ok(false);
     };
     Ok(window.runs.iter().any(|run| {
@@ -205,7 +205,7 @@ pub(crate) fn import(
     Ok(erases)
 }
 
-/// What is wrong with the commits that a conversation's log tells of.
+/// Checks the commits that a conversation's log mentions.
 pub(crate) fn check(
     records: &dyn Read,
     conversation: &Conversation,
@@ -245,7 +245,7 @@ fn wrong(
     if commit.conversation != conversation.id || commit.root_hash != conversation.root_hash {
         found.push("it does not belong to this conversation");
     }
-    match TurnRange::of_window(records, tree, &commit) {
+    match PathRange::of_window(records, tree, &commit) {
         Ok(window) => {
             if window.map_or(0, |window| window.turns()) != commit.turns {
                 found.push("its window does not hold as many turns as it says");

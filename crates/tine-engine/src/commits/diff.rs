@@ -1,4 +1,4 @@
-//! Comparing: two turns, branches, commits, or stretches of turns.
+//! Diffs of turns, branches, commits and ranges of turns.
 
 use tine_core::commit::{Facets, FactState};
 use tine_core::search_text::pieces;
@@ -13,7 +13,7 @@ use super::make::{head_of, state_at};
 use super::merging::fork_point;
 use super::path_facts::PathFacts;
 use super::rings;
-use super::window::TurnRange;
+use super::window::PathRange;
 use crate::knowledge::KnowledgeReader;
 use crate::ops::append::digest_of;
 use crate::tree::path::fetch;
@@ -26,8 +26,8 @@ use crate::{Diff, DiffQuery, DiffSide, DiffTurn};
 const COMPARED: u64 = 10_000;
 
 impl Engine {
-    /// Compares two turns, branches, commits or stretches of turns. Two commits are compared by
-    /// what they hold; no turn is read for that.
+    /// Compares two turns, branches, commits or ranges of turns. Two commits are compared by what
+    /// they hold; no turn is read for that.
     pub fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| {
@@ -53,11 +53,11 @@ enum DiffOperand {
     Commit(Box<(tine_core::Commit, CommitListing)>),
 }
 
-/// A path, or a stretch of one.
+/// A path, or a range of one.
 struct DiffPath {
     conversation: Conversation,
     branch: Option<Branch>,
-    /// The turn behind which a stretch begins.
+    /// The turn after which a range starts.
     after: Option<Option<TurnLoc>>,
     end: Option<TurnLoc>,
 }
@@ -116,7 +116,7 @@ impl DiffOperand {
         Ok(DiffPath { conversation, branch, after: None, end })
     }
 
-    /// The path that ends where a commit does.
+    /// Returns the path that ends where a commit does.
     fn path(self, records: &dyn Read, call: &Call) -> Result<DiffPath> {
         match self {
             DiffOperand::DiffPath(path) => Ok(*path),
@@ -130,8 +130,8 @@ impl DiffOperand {
     }
 }
 
-/// What is known at the end of a line; on a branch also what merges brought there.
-fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<FactState> {
+/// Returns the facts at the end of a path; on a branch including those merged in.
+fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<State> {
     let tree = Tree::new(records, path.conversation.key);
     let reader = CommitReader::new(records, &call.project);
     match &path.branch {
@@ -147,15 +147,15 @@ fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<FactState> 
     }
 }
 
-/// The shown turns of a line behind a turn.
+/// Returns the shown turns of a path after a turn.
 fn own(records: &dyn Read, path: &DiffPath, common: Option<TurnLoc>) -> Result<Vec<Turn>> {
     let tree = Tree::new(records, path.conversation.key);
     let Some(end) = path.end else {
         return Ok(Vec::new());
     };
     let range = match common {
-        Some(common) => TurnRange::after(&tree, common, end)?,
-        None => TurnRange::to(&tree, end)?,
+        Some(common) => PathRange::after(&tree, common, end)?,
+        None => PathRange::to(&tree, end)?,
     };
     if range.turns() > COMPARED {
         let (limit, given) = (COMPARED, range.turns());
@@ -230,7 +230,7 @@ fn compared_turn(turn: &Turn) -> ComparedTurn {
     ComparedTurn { digest: digest_of(turn), turn: DiffTurn { id, hash, role, text } }
 }
 
-/// What turns are about, by their rings.
+/// Returns what turns are about, by their rings.
 fn about(records: &dyn Read, call: &Call, turns: &[Turn]) -> Result<Facets> {
     let mut collector = FacetCollector::default();
     for turn in turns {

@@ -55,8 +55,8 @@ impl Engine {
     }
 }
 
-/// One less the weighted Jaccard similarity of what two commits are about; each word weighs by
-/// the share of it among all that its commit says. Rounded to four digits.
+/// Returns one less the weighted Jaccard similarity of what two commits are about; each word weighs
+/// by the share of it among all that its commit says. Rounded to four digits.
 fn distance(a: &Facets, b: &Facets) -> f64 {
     let (a, b) = (weights(a), weights(b));
     let terms: BTreeSet<&(u8, &String)> = a.keys().chain(b.keys()).collect();

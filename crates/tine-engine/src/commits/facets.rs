@@ -11,7 +11,7 @@ use tine_store::Turn;
 
 use super::path_facts::observed;
 use super::rings::{PreparedRings, TurnAnalysis, extractor};
-use super::window::TurnRange;
+use super::window::PathRange;
 use crate::Result;
 use crate::log::mutation::Mutation;
 use crate::tree::path::fetch;
@@ -19,11 +19,11 @@ use crate::tree::path::fetch;
 /// Keywords, and names, that one commit keeps at most.
 pub(super) const KEPT: usize = 1_000;
 
-/// The facets of a stretch of turns; those that are deleted or purged have none.
+/// Computes the facets of a range of turns; deleted and purged turns have none.
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
-    range: &TurnRange,
-    state: FactState,
+    range: &PathRange,
+    state: State,
     rings: &PreparedRings,
 ) -> Result<Facets> {
     let mut collector = FacetCollector::default();
@@ -54,8 +54,7 @@ pub(super) fn of(
     Ok(facets)
 }
 
-/// Words and names in the order in which they were seen first, and where each is by the form in
-/// which it is compared.
+/// Counts terms in order of first occurrence, keyed by their folded form.
 #[derive(Default)]
 struct OccurrenceCounter {
     places: HashMap<Box<str>, usize>,
@@ -74,8 +73,8 @@ impl OccurrenceCounter {
         }
     }
 
-    /// Those that most turns say, at most so many, and how many are left out for that.
-    fn bounded(self, limit: usize) -> (FacetTerms, u64) {
+    /// Returns the most frequent terms, up to a limit, and how many are left out.
+    fn bounded(self, limit: usize) -> (SeenSet, u64) {
         let OccurrenceCounter { places, mut seen } = self;
         let mut counted: Vec<(u64, Box<str>, usize)> =
             places.into_iter().map(|(form, place)| (seen[place].turns, form, place)).collect();
@@ -88,7 +87,7 @@ impl OccurrenceCounter {
     }
 }
 
-/// What turns are about, while it is gathered.
+/// Collects facets turn by turn.
 #[derive(Default)]
 pub(super) struct FacetCollector {
     entities: OccurrenceCounter,
@@ -115,7 +114,7 @@ impl FacetCollector {
         }
     }
 
-    /// All of it; of keywords, and of names, at most so many.
+    /// Returns the facets, with at most `limit` keywords and names each.
     pub(super) fn bounded(self, limit: usize) -> Facets {
         let (entities, over) = self.entities.bounded(limit);
         let (keywords, more) = self.keywords.bounded(limit);
@@ -124,7 +123,7 @@ impl FacetCollector {
     }
 }
 
-fn shown(mutation: &Mutation<'_>, range: &TurnRange) -> Result<Vec<Turn>> {
+fn shown(mutation: &Mutation<'_>, range: &PathRange) -> Result<Vec<Turn>> {
     let tree = mutation.tree();
     let mut turns = Vec::new();
     for turn in fetch(mutation.reader(), &range.locs())? {

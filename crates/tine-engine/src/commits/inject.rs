@@ -1,4 +1,4 @@
-//! Saying a turn again elsewhere, with a note of where it comes from.
+//! Copies a turn to another place, with its origin.
 
 use tine_core::json::{Json, object};
 use tine_core::{Message, Name, Status};
@@ -13,7 +13,7 @@ use crate::{BranchView, Call, Engine, Error, Result, TurnView};
 use crate::{Inject, Injected};
 
 impl Engine {
-    /// Says a turn from elsewhere at the end of a branch.
+    /// Appends a copy of a turn to a branch.
     pub fn inject(&self, call: &Call, request: Inject) -> Result<Injected> {
         let payload = |request: &Inject| {
             object([

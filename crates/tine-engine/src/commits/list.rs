@@ -15,7 +15,7 @@ use crate::{Call, Engine, Error, Listing, Page, Result};
 use crate::{CommitQuery, CommitView};
 
 impl Engine {
-    /// One commit, by its hash or a prefix of it.
+    /// Returns one commit, by its hash or a prefix of it.
     pub fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
         self.read(|records| {
             let reader = CommitReader::new(records, &call.project);
@@ -25,7 +25,7 @@ impl Engine {
         })
     }
 
-    /// The commit of an answer; one that is only known by its hash as it is now.
+    /// Loads the commit of an answer, if it is given by hash.
     pub(super) fn load_commit(
         &self,
         call: &Call,
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// A commit that a call made, also when it has been undone since.
+    /// Returns a commit that a call made, also when it has been undone since.
     pub(super) fn made_commit(&self, call: &Call, hash: CommitHash) -> Result<CommitView> {
         self.read(|records| {
             let reader = CommitReader::new(records, &call.project);
@@ -59,8 +59,8 @@ impl Engine {
         })
     }
 
-    /// Commits, the newest first. The cursor names the last one that was read, so that pages fit
-    /// together also while commits are made.
+    /// Commits, the newest first. The cursor names the last one that was read, so that pages stay
+    /// consistent while commits are made.
     pub fn commits(
         &self,
         call: &Call,
@@ -98,7 +98,7 @@ impl Engine {
     }
 }
 
-/// The commits that are asked for.
+/// Returns the requested commits.
 fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<CommitListing>> {
     let reader = CommitReader::new(records, &call.project);
     let Some(id) = &query.conversation else {

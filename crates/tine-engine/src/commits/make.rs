@@ -12,7 +12,7 @@ use super::commit_graph::{CommitGraph, CommitReader};
 use super::facets;
 use super::path_facts::PathFacts;
 use super::rings::PreparedRings;
-use super::window::{TurnRange, passes};
+use super::window::{PathRange, passes};
 use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
@@ -25,7 +25,7 @@ use crate::{CommitView, NewCommit, WindowRef};
 const MESSAGE_BYTES: usize = 64 << 10;
 
 impl Engine {
-    /// Seals a stretch of turns with what it is about and what is known at its end.
+    /// Commits a range of turns with its facets and the facts known after it.
     pub fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
         self.check_message(&request.message, request.author.as_deref())?;
         // A plan that is refused here may be one whose answer is known already.
@@ -92,7 +92,7 @@ impl HasId for CommitView {
 pub(super) struct CommitPlan {
     pub conversation: tine_store::Conversation,
     pub branch: Branch,
-    pub range: TurnRange,
+    pub range: PathRange,
     pub parent: Option<CommitListing>,
     /// The last turn that it or a commit before it covers.
     pub anchor: Option<TurnLoc>,
@@ -114,11 +114,11 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
     };
     let window = match &request.window {
         Some(WindowRef { start, end }) => {
-            Some(TurnRange::between(&tree, named(start)?, named(end)?)?)
+            Some(PathRange::between(&tree, named(start)?, named(end)?)?)
         }
         None => None,
     };
-    let end = window.as_ref().and_then(TurnRange::last);
+    let end = window.as_ref().and_then(PathRange::last);
     let branch = branch_of(records, call, &conversation, &tree, request, end)?;
     let reader = CommitReader::new(records, &call.project);
     let parent = head_of(&reader, &reader.graph(&conversation.id)?, &tree, &branch)?;
@@ -132,7 +132,7 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
     };
     range.check_size()?;
     let anchor = match (range.last(), covered) {
-        // An older stretch, committed later, does not take the branch back.
+        // An older range, committed later, does not move the branch back.
         (Some(end), Some(covered)) if passes(&tree, end, covered)? => Some(covered),
         (Some(end), _) => Some(end),
         (None, covered) => covered,
@@ -146,20 +146,20 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
     Ok(CommitPlan { conversation, branch, range, parent, anchor })
 }
 
-/// What no commit of a branch covers yet.
+/// Returns what no commit of a branch covers yet.
 pub(super) fn uncovered(
     tree: &Tree<'_>,
     branch: &Branch,
     covered: Option<TurnLoc>,
-) -> Result<TurnRange> {
+) -> Result<PathRange> {
     match (branch.tip, covered) {
-        (Some(tip), Some(covered)) => TurnRange::after(tree, covered, tip),
-        (Some(tip), None) => TurnRange::to(tree, tip),
-        (None, _) => Ok(TurnRange { runs: Vec::new() }),
+        (Some(tip), Some(covered)) => PathRange::after(tree, covered, tip),
+        (Some(tip), None) => PathRange::to(tree, tip),
+        (None, _) => Ok(PathRange { runs: Vec::new() }),
     }
 }
 
-/// The turn that a half is part of, unless the path below goes on from the half itself.
+/// Returns the turn that a half is part of, unless the path continues from the half itself.
 fn whole(tree: &Tree<'_>, loc: TurnLoc) -> Result<TurnLoc> {
     let mut loc = loc;
     while let Some(split) = tree.split_with_half(loc)? {
@@ -216,8 +216,8 @@ fn branch_of(
     }
 }
 
-/// The last commit of a branch whose turns still lie on it. A branch that has none begins with
-/// the last one before the place where it was forked.
+/// Returns the last commit of a branch whose turns still lie on it. A branch that has none begins
+/// with the last one before the place where it was forked.
 pub(super) fn head_of(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
@@ -249,7 +249,8 @@ pub(super) fn head_of(
     Ok(deepest.map(|(_, listed)| listed.clone()))
 }
 
-/// What is known on a branch at a turn: what its path tells, and what the commits before brought.
+/// Returns the state of a branch at a turn: the facts of its path, and those that earlier commits
+/// merged in.
 pub(super) fn state_at(
     reader: &CommitReader<'_>,
     tree: &Tree<'_>,

@@ -12,7 +12,7 @@ use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{CommitPlan, head_of, state_at, uncovered};
 use super::path_facts::PathFacts;
 use super::rings::PreparedRings;
-use super::window::{TurnRange, passes};
+use super::window::{PathRange, passes};
 use super::{facets, summary};
 use crate::knowledge::KnowledgeReader;
 use crate::log::change::{optional, text};
@@ -28,8 +28,8 @@ use crate::{
 };
 
 impl Engine {
-    /// Brings what was learned on another branch to a branch: a commit with two parents. Turns
-    /// are never interleaved; what no rule decides is kept as a conflict.
+    /// Merges the facts of another branch into a branch: a commit with two parents. Turns are never
+    /// interleaved; what no rule decides is kept as a conflict.
     pub fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
         let message = request.message.as_deref().unwrap_or("Merge");
         self.check_message(message, request.author.as_deref())?;
@@ -132,8 +132,7 @@ fn payload(request: &MergeBranches) -> Json {
     ])
 }
 
-/// What came of a merge. Of a repeated call the receipt tells which commit it made; the rest is
-/// read there.
+/// The result of a merge. The receipt stores the commit; the rest is read from it.
 #[derive(Default)]
 struct MergeReceipt {
     commit: Option<CommitHash>,
@@ -170,7 +169,7 @@ impl Receipt for MergeReceipt {
 }
 
 impl MergeReceipt {
-    /// What the commits of a merge tell of it.
+    /// Reconstructs the result from the merge commit.
     fn from_commit(records: &dyn Read, call: &Call, made: &CommitView) -> Result<MergeReceipt> {
         let ([ours, theirs], Some(merged)) = (&made.commit.parents[..], &made.commit.facets) else {
             return Ok(MergeReceipt::default());
@@ -193,7 +192,7 @@ impl MergeReceipt {
     }
 }
 
-/// The commits that only the other side has, and what they are about.
+/// Returns the commits that only the other side has, and what they are about.
 fn incoming_facets(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
@@ -210,13 +209,13 @@ fn incoming_facets(
     Ok((own, facets))
 }
 
-/// What no commit of a branch covers yet, and the commit before it.
+/// Returns what no commit of a branch covers yet, and the commit before it.
 fn new_turns(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
     tree: &Tree<'_>,
     branch: &Branch,
-) -> Result<(TurnRange, Option<CommitListing>)> {
+) -> Result<(PathRange, Option<CommitListing>)> {
     let head = head_of(reader, graph, tree, branch)?;
     let covered = match &head {
         Some(listed) => reader.anchor(listed)?,
@@ -225,7 +224,7 @@ fn new_turns(
     Ok((uncovered(tree, branch, covered)?, head))
 }
 
-/// The last turn that two paths share.
+/// Returns the last turn that two paths share.
 pub(super) fn fork_point(
     tree: &Tree<'_>,
     a: Option<TurnLoc>,
@@ -245,7 +244,7 @@ pub(super) fn fork_point(
     Ok(last)
 }
 
-/// A merge on its way.
+/// A merge in progress.
 struct BranchMerge<'m> {
     rings: &'m PreparedRings,
     conversation: Conversation,
@@ -345,7 +344,7 @@ impl<'m> BranchMerge<'m> {
         })
     }
 
-    /// The commit that is merged; none when all of the other branch is here already.
+    /// Returns the commit that is merged; none when all of the other branch is here already.
     fn theirs(
         &mut self,
         mutation: &mut Mutation<'_>,
@@ -386,7 +385,7 @@ impl<'m> BranchMerge<'m> {
         self.commit_pending(mutation, &source)
     }
 
-    /// The last commit of a branch, after what no commit covers was committed.
+    /// Commits the uncovered turns of a branch and returns its last commit.
     fn commit_pending(
         &mut self,
         mutation: &mut Mutation<'_>,
@@ -417,7 +416,7 @@ impl<'m> BranchMerge<'m> {
         CommitReader::new(mutation.reader(), &project).listed(made.hash, &made.commit)
     }
 
-    /// Says something at the end of the target branch.
+    /// Appends a summary to the target branch.
     fn append_summary(
         &mut self,
         mutation: &mut Mutation<'_>,
@@ -481,7 +480,7 @@ impl<'m> BranchMerge<'m> {
     }
 }
 
-/// What was known where two sides parted.
+/// Returns the state at the merge base.
 fn base_state(
     reader: &CommitReader<'_>,
     graph: &CommitGraph,
@@ -494,7 +493,7 @@ fn base_state(
         let Some(listed) = graph.listed.get(hash) else {
             continue;
         };
-        // Turns that both sides share behind their last common commit belong to the base.
+        // Turns that both sides share after their last common commit belong to the base.
         let shared = match (reader.anchor(listed)?, fork) {
             (Some(anchor), Some(fork)) => passes(tree, anchor, fork)?,
             (None, _) => true,

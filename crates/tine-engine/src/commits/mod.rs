@@ -1,5 +1,5 @@
-//! Meaning and commits: what turns are about, stretches of turns sealed with it, and what can be
-//! done with those: compare, merge, blame, bisect, drift.
+//! Meaning and commits: what turns are about, commits of ranges of turns, and operations on
+//! commits: compare, merge, blame, bisect, drift.
 //!
 //! Invariants:
 //!
@@ -7,9 +7,9 @@
 //!   the rest. Its listing, the head of its branch and its signature are records of their own,
 //!   which undo and redo remove and restore.
 //! - Windows walk the raw chain. What is known at a commit is what the observations on the path
-//!   say, and beside them only what merges and decisions brought.
+//!   say, plus what merges and resolutions added.
 //! - Merging never interleaves turns and never drops a side: what no rule decides is a conflict,
-//!   kept in the commit and carried on until somebody decides it.
+//!   kept in the commit and inherited until it is resolved.
 //! - Rings are a cache: they can be thrown away at any time and are never part of a hash that
 //!   turns have.
 

@@ -8,7 +8,7 @@ use tine_core::facts::schema::Strategy;
 use tine_core::{EntityId, ObservationId, TurnId};
 use tine_store::{IndexKey, IndexQuery, TurnLoc};
 
-use super::window::TurnRange;
+use super::window::PathRange;
 use crate::Result;
 use crate::knowledge::{KnowledgeReader, name};
 use crate::tree::shown::Tree;
@@ -21,7 +21,7 @@ pub(super) struct PathFacts {
 }
 
 impl PathFacts {
-    /// What is known at a turn. Corrections that name no turn hold on every path.
+    /// Returns the facts at a turn. Corrections that name no turn hold on every path.
     pub(super) fn at(
         knowledge: &KnowledgeReader<'_>,
         tree: &Tree<'_>,
@@ -31,7 +31,7 @@ impl PathFacts {
         let Some(end) = end else {
             return Ok(path_facts);
         };
-        let path = turns_of(tree, &TurnRange::to(tree, end)?)?;
+        let path = turns_of(tree, &PathRange::to(tree, end)?)?;
         let mut entities = BTreeSet::new();
         for (turn, id) in observed(knowledge, &path)? {
             path_facts.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
@@ -78,7 +78,7 @@ impl PathFacts {
         Ok(())
     }
 
-    /// Whether an observation was made by a turn deeper than this.
+    /// Returns whether an observation was made by a turn deeper than this.
     pub(super) fn is_below(&self, observation: &ObservationId, depth: u32) -> bool {
         self.depths.get(observation).is_some_and(|at| *at > depth)
     }
@@ -125,8 +125,8 @@ fn speaks_of(knowledge: &KnowledgeReader<'_>, id: ObservationId) -> Result<Optio
     Ok(knowledge.entity(to)?.map(|entity| entity.id))
 }
 
-/// The turns of a stretch that are shown, with their depths; of halves also the whole.
-fn turns_of(tree: &Tree<'_>, range: &TurnRange) -> Result<BTreeMap<TurnId, u32>> {
+/// Returns the shown turns of a range with their depths, and the wholes of halves.
+fn turns_of(tree: &Tree<'_>, range: &PathRange) -> Result<BTreeMap<TurnId, u32>> {
     let mut turns = Vec::new();
     for run in &range.runs {
         tree.records().turns(run.segment, run.from, run.to, &mut |turn| {

@@ -1,4 +1,4 @@
-//! Rings: what a turn is about, computed when somebody asks and kept from then on.
+//! Rings: what a turn is about, computed on demand and cached.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ const AT_HAND: usize = 10_000;
 const NAMED: [&str; 3] = ["person", "organization", "place"];
 
 impl Engine {
-    /// What a turn is about.
+    /// Returns what a turn is about.
     pub fn rings(&self, call: &Call, turn: TurnRef) -> Result<TurnRings> {
         self.read(|records| {
             let place = resolve::find(records, call, &turn)?;
@@ -40,8 +40,7 @@ impl Engine {
         })
     }
 
-    /// Computes the rings of turns that have none yet and keeps them, so that whoever needs them
-    /// all at once has them: outside of the transaction that needs them.
+    /// Computes and caches missing rings of turns, outside of the transaction that needs them.
     pub(super) fn prepare_rings(
         &self,
         project: &ProjectId,
@@ -85,7 +84,7 @@ impl Engine {
     }
 }
 
-/// What a turn is about, as it is kept.
+/// The rings and names of a turn.
 pub(super) struct TurnAnalysis {
     pub rings: Rings,
     pub names: Vec<NameFound>,
@@ -97,7 +96,7 @@ pub(super) struct TurnAnalysis {
 pub(super) struct PreparedRings(BTreeMap<TurnId, TurnAnalysis>);
 
 impl PreparedRings {
-    /// Notes what a turn is about, which is kept from now on; nothing of one that was purged.
+    /// Visits the analysis of a turn, and caches it; purged turns are skipped.
     pub(super) fn visit(
         &self,
         records: &mut dyn Write,
@@ -120,7 +119,7 @@ impl PreparedRings {
     }
 }
 
-/// What is kept of some turns.
+/// Returns the cached rings of turns.
 fn stored_rings(
     records: &dyn Read,
     project: &ProjectId,
@@ -131,7 +130,7 @@ fn stored_rings(
     let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
         return Ok(found);
     };
-    // What was said in a row lies in a row.
+    // Turns made in sequence have adjacent keys.
     let query = RecordQuery::rings_between(first, last);
     let page = records.records(project, &query, ids.len())?;
     let whole = page.len() < ids.len();
@@ -154,7 +153,7 @@ fn stored_rings(
     Ok(found)
 }
 
-/// What a turn is about; nothing of one that was purged.
+/// Returns what a turn is about; nothing of one that was purged.
 pub(super) fn of(
     records: &dyn Read,
     project: &ProjectId,
@@ -166,7 +165,7 @@ pub(super) fn of(
     })
 }
 
-/// What was computed before by the rules of today.
+/// Returns the cached analysis, if the present rules made it.
 fn stored_analysis(
     records: &dyn Read,
     project: &ProjectId,
@@ -215,12 +214,12 @@ fn compute_analysis(turn: &Turn) -> Option<TurnAnalysis> {
     Some(TurnAnalysis { rings: tine_analysis::rings::rings(&text), names })
 }
 
-/// Who finds rings and names, in which version.
+/// Returns the name and version of the rules that find rings and names.
 pub(super) fn extractor() -> String {
     format!("{} rules/{}", tine_analysis::rings::EXTRACTOR, Rules.about().version)
 }
 
-/// The text of a turn: its text blocks, a blank line between them.
+/// Returns the text of a turn: its text blocks, a blank line between them.
 pub(super) fn body_text(body: &Body) -> String {
     match body {
         Body::Text(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What can be said about the other side of a merge, line by line with where it comes from.
+//! Summaries of the other side of a merge, each line with its source.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tine_store::{Content, TurnLoc};
 
 use super::commit_graph::CommitReader;
 use super::rings;
-use super::window::{TurnRange, passes};
+use super::window::{PathRange, passes};
 use crate::Result;
 use crate::tree::path::fetch;
 use crate::tree::shown::Tree;
@@ -85,7 +85,7 @@ fn turn_of(
     Ok(reader.records.turn(loc)?.map(|turn| turn.hash))
 }
 
-/// Whether something was said in a turn that the target has as well.
+/// Returns whether a keyword occurs in a turn that the target has as well.
 fn is_here(
     reader: &CommitReader<'_>,
     tree: &Tree<'_>,
@@ -102,7 +102,7 @@ fn is_here(
     }
 }
 
-/// What was decided in the turns of these commits that the target does not have.
+/// Returns what was decided in the turns of these commits that the target does not have.
 fn decisions(
     reader: &CommitReader<'_>,
     tree: &Tree<'_>,
@@ -112,7 +112,7 @@ fn decisions(
     let mut found = Vec::new();
     for hash in commits {
         let commit = reader.commit(*hash)?;
-        let Some(range) = TurnRange::of_window(reader.records, tree, &commit)? else {
+        let Some(range) = PathRange::of_window(reader.records, tree, &commit)? else {
             continue;
         };
         for turn in fetch(reader.records, &range.locs())? {
@@ -151,12 +151,12 @@ fn clipped(text: &str) -> String {
     }
 }
 
-/// A value as people read it.
+/// Formats a value for people.
 fn readable(value: &tine_core::Json) -> String {
     value.as_str().map_or_else(|| value.to_canonical(), str::to_owned)
 }
 
-/// The words of the turn that a merge adds.
+/// Returns the text of the turn that a merge adds.
 pub(super) fn text(name: &str, lines: &[SummaryLine]) -> String {
     let mut text = format!("From the branch {name}:\n");
     for line in lines {

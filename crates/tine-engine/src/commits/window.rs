@@ -1,4 +1,4 @@
-//! Stretches of one raw path.
+//! Contiguous ranges of one raw path.
 
 use tine_core::{Commit, TurnHash};
 use tine_store::{Read, TurnLoc, required};
@@ -9,13 +9,13 @@ use crate::{Error, Result};
 /// The most turns in one window.
 pub(super) const WINDOW_TURNS: u64 = 100_000;
 
-/// Whether a turn lies on the raw path to another, ends included; a half means its whole there,
-/// and a whole its halves.
+/// Returns whether a turn lies on the raw path to another, ends included; a half means its whole
+/// there, and a whole its halves.
 pub(super) fn passes(tree: &Tree<'_>, turn: TurnLoc, to: TurnLoc) -> Result<bool> {
     Ok(on_path(tree, turn, to)?.is_some())
 }
 
-/// The turn of the raw path that stands for a given one there.
+/// Returns the turn of the raw path that stands for a given one there.
 fn on_path(tree: &Tree<'_>, turn: TurnLoc, to: TurnLoc) -> Result<Option<TurnLoc>> {
     if tree.raw_ancestor_or_self(turn, to)? {
         return Ok(Some(turn));
@@ -34,22 +34,22 @@ fn on_path(tree: &Tree<'_>, turn: TurnLoc, to: TurnLoc) -> Result<Option<TurnLoc
     Ok(None)
 }
 
-/// An unbroken stretch of one raw path, as runs within segments.
+/// A contiguous range of one raw path, as runs within segments.
 #[derive(Clone, Debug)]
-pub(super) struct TurnRange {
+pub(super) struct PathRange {
     pub runs: Vec<SegmentRun>,
 }
 
-impl TurnRange {
-    /// The whole path to a turn.
-    pub(super) fn to(tree: &Tree<'_>, end: TurnLoc) -> Result<TurnRange> {
-        Ok(TurnRange { runs: tree.path_runs(end)? })
+impl PathRange {
+    /// Returns the whole path to a turn.
+    pub(super) fn to(tree: &Tree<'_>, end: TurnLoc) -> Result<PathRange> {
+        Ok(PathRange { runs: tree.path_runs(end)? })
     }
 
-    /// The turns from one to another.
-    pub(super) fn between(tree: &Tree<'_>, start: TurnLoc, end: TurnLoc) -> Result<TurnRange> {
+    /// Returns the turns from one to another.
+    pub(super) fn between(tree: &Tree<'_>, start: TurnLoc, end: TurnLoc) -> Result<PathRange> {
         let first = match on_path(tree, start, end)? {
-            // A stretch that begins with a half begins with all of the turn.
+            // A range that begins with a half begins with the whole turn.
             Some(loc) if loc == start => tree.first_half(loc)?,
             Some(loc) => loc,
             None if passes(tree, end, start)? => {
@@ -71,13 +71,13 @@ impl TurnRange {
         if let Some(run) = runs.first_mut() {
             run.from = first.index;
         }
-        Ok(TurnRange { runs })
+        Ok(PathRange { runs })
     }
 
-    /// What of the path to a turn lies behind another.
-    pub(super) fn after(tree: &Tree<'_>, after: TurnLoc, end: TurnLoc) -> Result<TurnRange> {
+    /// Returns the part of the path to `end` after a turn.
+    pub(super) fn after(tree: &Tree<'_>, after: TurnLoc, end: TurnLoc) -> Result<PathRange> {
         let Some(last) = on_path(tree, after, end)? else {
-            return TurnRange::to(tree, end);
+            return PathRange::to(tree, end);
         };
         let mut runs = tree.path_runs(end)?;
         let at = runs.iter().position(|run| run.segment == last.segment);
@@ -86,7 +86,7 @@ impl TurnRange {
             run.from = last.index + 1;
         }
         runs.retain(|run| run.from <= run.to);
-        Ok(TurnRange { runs })
+        Ok(PathRange { runs })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -113,7 +113,7 @@ impl TurnRange {
         self.runs.last().map(|run| TurnLoc { segment: run.segment, index: run.to })
     }
 
-    /// The hashes of its ends.
+    /// Returns the hashes of its ends.
     pub(super) fn ends(&self, tree: &Tree<'_>) -> Result<Option<(TurnHash, TurnHash)>> {
         let (Some(first), Some(last)) = (self.first(), self.last()) else {
             return Ok(None);
@@ -133,13 +133,13 @@ impl TurnRange {
     }
 }
 
-impl TurnRange {
-    /// The turns that a commit seals; none if it seals none.
+impl PathRange {
+    /// Returns the turns that a commit seals; none if it seals none.
     pub(super) fn of_window(
         records: &dyn Read,
         tree: &Tree<'_>,
         commit: &Commit,
-    ) -> Result<Option<TurnRange>> {
+    ) -> Result<Option<PathRange>> {
         let Some(window) = &commit.window else {
             return Ok(None);
         };
@@ -147,6 +147,6 @@ impl TurnRange {
             let found = records.find_hashes(tree.conversation(), &hash.0, &hash.0, 2)?;
             Ok::<_, Error>(required(found.first().copied(), || format!("turn {hash}"))?)
         };
-        Ok(Some(TurnRange::between(tree, loc(&window.start)?, loc(&window.end)?)?))
+        Ok(Some(PathRange::between(tree, loc(&window.start)?, loc(&window.end)?)?))
     }
 }

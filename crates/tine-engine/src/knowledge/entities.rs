@@ -26,12 +26,12 @@ use crate::{Call, Engine, Error, Listing, Page, Result};
 /// Messages under one turn id of a host that are shown.
 const SLOTS_SHOWN: usize = 1_000;
 
-/// Fields that people call things by, where a schema names none.
+/// Fields used as display names if the schema declares none.
 const NAMES: [&str; 6] = ["name", "title", "statement", "turn_key", "text", "url"];
 
 impl Engine {
-    /// An entity and what holds of it. One that was merged is shown as the one it was merged
-    /// into.
+    /// Returns an entity and what holds of it. One that was merged is shown as the one it was
+    /// merged into.
     pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
@@ -66,7 +66,7 @@ impl Engine {
                     return Ok(None);
                 }
                 let Some(view) = within_bounds(view(&knowledge, &record, AsOf::default()))? else {
-                    // Nobody can say what holds of it; that it is there can be said.
+                    // Its fields are unknown; its existence is not.
                     let bare = bare_view(&record, Snapshot::default());
                     return Ok(text.is_none().then_some(bare));
                 };
@@ -80,8 +80,9 @@ impl Engine {
         })
     }
 
-    /// The messages that a host stored under its id of a turn of a conversation, by role and then
-    /// in order; none where it stored none. Deleted ones are there too: they can be stored again.
+    /// Returns the messages that a host stored under its id of a turn of a conversation, by role
+    /// and then in order; none where it stored none. Deleted ones are there too: they can be stored
+    /// again.
     pub fn slots(
         &self,
         call: &Call,
@@ -131,7 +132,7 @@ impl Engine {
         })
     }
 
-    /// What has a date, in order, from one time to another.
+    /// Returns what has a date, in order, from one time to another.
     pub fn timeline(
         &self,
         call: &Call,
@@ -347,7 +348,7 @@ impl Receipt for ObservationId {
     }
 }
 
-/// An entity as it is, or was, in the eyes of whoever knew this much.
+/// Returns the view of an entity at a point in time.
 pub(super) fn view(
     knowledge: &KnowledgeReader<'_>,
     record: &EntityRecord,
@@ -386,7 +387,7 @@ pub(super) fn view(
     })
 }
 
-/// An entity without what follows from its schema.
+/// Returns an entity without what follows from its schema.
 fn bare_view(record: &EntityRecord, snapshot: Snapshot) -> EntityView {
     let conversation = match (&record.slot, &record.conversation) {
         (Some((conversation, _)), _) => Some(conversation.clone()),
@@ -406,7 +407,7 @@ fn bare_view(record: &EntityRecord, snapshot: Snapshot) -> EntityView {
     }
 }
 
-/// What could be worked out, unless there is too much of it: a listing goes on without.
+/// Turns an exceeded limit into `None`: a listing continues without the entry.
 fn within_bounds<T>(worked_out: Result<T>) -> Result<Option<T>> {
     match worked_out {
         Err(Error::TooLarge { .. }) => Ok(None),
@@ -481,7 +482,8 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// A dated fact, if it is still what holds. `seen` are the entities that were looked at so far.
+/// Returns a dated fact, if it is still what holds. `seen` are the entities that were looked at so
+/// far.
 fn dated(
     knowledge: &KnowledgeReader<'_>,
     seen: &mut BTreeMap<EntityId, Option<EntityView>>,

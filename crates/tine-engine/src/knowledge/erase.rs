@@ -1,5 +1,5 @@
-//! Erasure of what was learned from what is erased: bytes, observations, raw answers of models,
-//! notes on relationships, and the names that nobody else has given. Digests stay.
+//! Erasure of knowledge derived from erased content: bytes, observations, raw model responses,
+//! relationship metadata, and names that no other observation states. Digests stay.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +26,10 @@ use crate::log::history::detail;
 use crate::log::mutation::PROJECT_LOG;
 use crate::maintenance::conversation_pages;
 
-/// What goes of what was learned.
+/// The knowledge to erase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ErasurePlan {
-    /// The turns that it was learned from.
+    /// The turns that it was derived from.
     pub turns: BTreeSet<TurnId>,
     pub sources: BTreeSet<SourceId>,
     pub observations: BTreeSet<ObservationId>,
@@ -38,7 +38,8 @@ pub(crate) struct ErasurePlan {
 }
 
 impl ErasurePlan {
-    /// What was learned from turns, of all sources that their conversation's log tells of.
+    /// Plans the erasure of knowledge derived from turns; `logged_sources` are the sources in their
+    /// conversation's log.
     pub(crate) fn of_turns(
         knowledge: &KnowledgeReader<'_>,
         turns: BTreeSet<TurnId>,
@@ -60,7 +61,7 @@ impl ErasurePlan {
                 continue;
             };
             let of_turn = source.turn.is_some_and(|turn| plan.turns.contains(&turn));
-            // What a caller structured repeats what was said.
+            // Structured facts repeat the content.
             if of_turn || (source.mime_type == FACTS_MIME && sent.contains(&id)) {
                 plan.add_source(knowledge, id)?;
             }
@@ -68,7 +69,7 @@ impl ErasurePlan {
         Ok(plan)
     }
 
-    /// A source with all that was learned from it.
+    /// Adds a source with everything derived from it.
     pub(crate) fn add_source(
         &mut self,
         knowledge: &KnowledgeReader<'_>,
@@ -103,7 +104,7 @@ impl ErasurePlan {
         nothing && self.observations.is_empty() && !self.answers
     }
 
-    /// Whether the bytes of all its sources are gone already.
+    /// Returns whether the bytes of all its sources are gone already.
     pub(crate) fn is_done(&self, knowledge: &KnowledgeReader<'_>) -> Result<bool> {
         for id in &self.sources {
             if knowledge.source(*id)?.is_some_and(|source| !source.purged) {
@@ -154,7 +155,7 @@ impl ErasurePlan {
         self.observations.iter().map(|id| id.entity).collect()
     }
 
-    /// Takes the names away that nothing says any more; answers whose.
+    /// Removes names that no observation states any more; returns their entities.
     fn forget_names(
         &self,
         records: &mut dyn Write,
@@ -218,7 +219,7 @@ fn erase_source(
     Ok(())
 }
 
-/// A run without what was said in it. One that had not ended will not.
+/// Returns a run without its content. An open run is marked as failed.
 fn erased(mut run: RunRecord, now: Timestamp) -> RunRecord {
     for member in ["request", "response", "agent"] {
         run.detail.remove(member);
@@ -236,7 +237,8 @@ fn erased(mut run: RunRecord, now: Timestamp) -> RunRecord {
     run
 }
 
-/// The entities that are the same as one, itself included, and whose names nothing says any more.
+/// Returns the entities that are the same as one, itself included, and whose names no observation
+/// states any more.
 fn unnamed(knowledge: &KnowledgeReader<'_>, id: EntityId) -> Result<Vec<EntityRecord>> {
     let Some(entity) = knowledge.entity(id)? else {
         return Ok(Vec::new());
@@ -287,7 +289,7 @@ impl Mentions {
         Ok(())
     }
 
-    /// A note can be told in any log of the project.
+    /// Relationship metadata can be in any log of the project.
     fn erase_in_logs(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
         let mut after = None;
         loop {
@@ -332,7 +334,8 @@ impl Mentions {
         Ok(())
     }
 
-    /// Whether an entry of a log tells what must not be told; `notes` are what its run noted.
+    /// Returns whether an entry of a log repeats erased content; adds the relationship metadata
+    /// that its run wrote to `notes`.
     fn repeats(&self, entry: &OperationDetail, notes: &mut Vec<(Edge, Json)>) -> bool {
         let runs = entry.ids_in_fact::<InterpretationId>("interpretation_id");
         let by_run = runs.iter().any(|run| self.runs.contains(run));
@@ -356,7 +359,7 @@ impl Mentions {
     }
 }
 
-/// Whether something was noted of a relationship.
+/// Returns whether something was noted of a relationship.
 fn is_noted(relationship: &Json) -> bool {
     let noted = relationship.get("metadata").and_then(Json::as_object);
     noted.is_some_and(|noted| !noted.is_empty())

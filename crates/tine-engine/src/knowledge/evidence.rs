@@ -1,8 +1,8 @@
-//! Turns together with the bytes that they were read from: a recorded stream, and what was made
-//! of it, in one transaction.
+//! Turns stored with the bytes that they were parsed from, such as a recorded stream, in one
+//! transaction.
 //!
-//! The source belongs to the last turn, so that whoever erases that turn erases the bytes as well,
-//! and an export of the conversation brings them along.
+//! The source belongs to the last turn, so that erasing that turn erases the bytes as well, and an
+//! export of the conversation includes them.
 
 use tine_core::json::{Json, object};
 use tine_core::{Digest, SourceId, TurnId};
@@ -14,7 +14,7 @@ use crate::{Append, Appended, Call, Engine, Error, Result, TurnRef};
 use crate::{Interpret, NewSource};
 
 impl Engine {
-    /// The id that bytes have, or will have, as a source of the call's project.
+    /// Returns the id that bytes have, or will have, as a source of the call's project.
     pub fn source_id_of(&self, call: &Call, bytes: &[u8]) -> SourceId {
         sources::source_id(&call.project, &Digest::of(bytes))
     }

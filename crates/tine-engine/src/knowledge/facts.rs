@@ -264,8 +264,8 @@ fn store_fact(
     Ok(())
 }
 
-/// The entity that a fact is about: the one it names, the one its fields identify, or a new one.
-/// One that was merged keeps what is said of it, and has it when that is undone.
+/// Returns the entity that a fact is about: the one it names, the one its fields identify, or a new
+/// one. One that was merged keeps what is said of it, and has it when that is undone.
 fn entity_of(
     mutation: &mut Mutation<'_>,
     fact: &NewFact,

@@ -6,11 +6,11 @@
 //!
 //! - Sources and observations are only ever added; an erasure leaves their digests. What turns
 //!   out wrong is corrected or retracted by a later observation.
-//! - What holds of an entity is worked out from its observations whenever it is asked for, by
-//!   the pure function of `tine_core::facts`. No snapshot is stored, so none can be stale.
+//! - The fields of an entity are computed from its observations on every read, by the pure function
+//!   of `tine_core::facts`. No snapshot is stored, so none can be stale.
 //! - One store is one transaction and one operation of a log: that of its conversation, or the
-//!   project's own. What a run finds lands in a transaction of its own.
-//! - Versions of a slot hold no copy of what was said: their fields are what their turn says.
+//!   project's own. The findings of a run are stored in a transaction of their own.
+//! - Versions of a slot hold no copy of the content: their fields are derived from their turn.
 //!
 //! Deliberately absent: asking models. An engine is given [`Interpreters`] from outside; only the
 //! rules that are built in are always among them.

@@ -37,7 +37,7 @@ pub(super) struct BranchLine {
 }
 
 impl BranchLine {
-    /// A branch that is not there yet begins where `main` ends.
+    /// Finds the line of a branch. A branch that does not exist yet starts at the tip of `main`.
     pub(super) fn find(mutation: &Mutation<'_>, wanted: Option<&str>) -> Result<BranchLine> {
         let (branch, name) = target_branch(mutation, wanted)?;
         let tip = match &branch {
@@ -54,12 +54,12 @@ impl BranchLine {
         tree.on_shown_path(turn, self.tip)
     }
 
-    /// Whether a version is shown on the line, as one or as its halves.
+    /// Returns whether a version is shown on the line, as one or as its halves.
     fn holds_version(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
         Ok(self.holds(tree, Some(tree.last_half(version.loc)?))? && tree.is_shown(version.loc)?)
     }
 
-    /// Whether a version is shown below a turn of the line.
+    /// Returns whether a version is shown below a turn of the line.
     fn holds_parent(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
         Ok(self.holds(tree, parent_of(tree, version)?)? && tree.is_shown(version.loc)?)
     }
@@ -91,7 +91,7 @@ impl BranchLine {
     }
 }
 
-/// The slots of a host's turn.
+/// Returns the slots of a host's turn.
 fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
     let query = IndexQuery::slots_of_turn(&mutation.conversation().id, turn_id);
     let found = mutation.reader().index_keys(&mutation.call.project, &query, VERSIONS_TRIED)?;
@@ -104,7 +104,7 @@ fn slot_of_key(mutation: &Mutation<'_>, key: &IndexKey) -> Result<Slot> {
     Ok(tine_store::required(record, || format!("entity {entity}"))?.1)
 }
 
-/// The turns that are versions of a slot, shown or not, newest first.
+/// Returns the turns that are versions of a slot, shown or not, newest first.
 fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
     let knowledge = mutation.knowledge();
     let Some(id) = knowledge.slot_entity(&mutation.conversation().id, slot)? else {
@@ -121,7 +121,7 @@ fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
     Ok(found)
 }
 
-/// A turn of the open conversation.
+/// Returns a turn of the open conversation.
 fn own_turn(mutation: &Mutation<'_>, id: &TurnId) -> Result<Option<Turn>> {
     match mutation.reader().find_turn(&mutation.call.project, id)? {
         Some((key, loc)) if key == mutation.key() => Ok(mutation.reader().turn(loc)?),
@@ -129,13 +129,13 @@ fn own_turn(mutation: &Mutation<'_>, id: &TurnId) -> Result<Option<Turn>> {
     }
 }
 
-/// Whether all of a version is shown, and says just this.
+/// Returns whether all of a version is shown, and says just this.
 fn says(tree: &Tree<'_>, version: &Turn, message: &Message) -> Result<bool> {
     Ok(same_message(version, message) && tree.is_whole(version.loc)?)
 }
 
-/// Which slot a message belongs to, and its versions. Only an assistant has several parts under
-/// one turn id.
+/// Returns which slot a message belongs to, and its versions. Only an assistant has several parts
+/// under one turn id.
 pub(super) fn slot(
     mutation: &Mutation<'_>,
     request: &StoreTurn,
@@ -163,8 +163,8 @@ pub(super) fn slot(
     Ok((slot, versions))
 }
 
-/// The slot of the turn that has this very id, as answers give it. Hosts' own ids come first, and
-/// may be UUIDs as well.
+/// Returns the slot of the turn that has this very id, as answers give it. Hosts' own ids come
+/// first, and may be UUIDs as well.
 fn slot_of_turn(mutation: &Mutation<'_>, given: &str, message: &Message) -> Result<Option<Slot>> {
     let Ok(id) = given.parse::<TurnId>() else {
         return Ok(None);
@@ -202,7 +202,7 @@ fn slot_of_turn(mutation: &Mutation<'_>, given: &str, message: &Message) -> Resu
     Ok(Some(slot))
 }
 
-/// Which of the answers under one turn id a message is.
+/// Returns which of the answers under one turn id a message is.
 fn answer(
     mutation: &Mutation<'_>,
     first: Slot,
@@ -217,8 +217,8 @@ fn answer(
     };
     let tip = line.tip.map(|tip| tree.turn(tip)).transpose()?;
     let result = tip.filter(|tip| tip.role == Role::Tool && tip.depth > depth);
-    // A host that sends an earlier answer again means that one; so does one that returns to what
-    // it had said instead. Behind results that can only be those of a later turn.
+    // A host that sends an earlier answer again means that one; so does one that returns to what it
+    // had said instead. After tool results, those can only be of a later turn.
     let later = |result: &Turn| {
         result.origin.slot.as_ref().is_some_and(|slot| slot.turn_id != last.turn_id)
     };
@@ -255,8 +255,8 @@ fn answer(
     Ok((next, versions))
 }
 
-/// The last answer of a turn id that lies on the line, with its versions and how deep it lies.
-/// Parts count along a line, so it is the one with the highest part.
+/// Returns the last answer of a turn id that lies on the line, with its versions and how deep it
+/// lies. Parts count along a line, so it is the one with the highest part.
 fn last_answer(
     mutation: &Mutation<'_>,
     tree: &Tree<'_>,
@@ -284,7 +284,7 @@ fn last_answer(
     }
 }
 
-/// What a version follows.
+/// Returns what a version follows.
 fn parent_of(tree: &Tree<'_>, version: &Turn) -> Result<Option<TurnLoc>> {
     tree.shown_parent(tree.first_half(version.loc)?)
 }
@@ -300,7 +300,7 @@ pub(super) struct PlacedTurn {
 }
 
 impl PlacedTurn {
-    /// A version that is there already. A branch whose line holds it stays where it is.
+    /// Returns an existing version. A branch whose line holds it does not move.
     fn again(tree: &Tree<'_>, line: &BranchLine, version: Turn) -> Result<PlacedTurn> {
         Ok(PlacedTurn {
             turn: tree.turn(tree.last_half(version.loc)?)?,
@@ -385,8 +385,8 @@ fn explicit_parent(mutation: &Mutation<'_>, parent: &Reference) -> Result<Option
     Ok(resolve::place(mutation.reader(), mutation.call, &wanted)?.turn)
 }
 
-/// A turn, or the version of a host's message that lies on the line, else its newest. Of several
-/// messages under one turn id, the one that was said last; nothing follows itself.
+/// Returns a turn, or the version of a host's message that lies on the line, else its newest. Of
+/// several messages under one turn id, the one that was said last; nothing follows itself.
 fn parent_message(
     mutation: &Mutation<'_>,
     line: &BranchLine,
@@ -418,7 +418,7 @@ fn parent_message(
     explicit_parent(mutation, &reference)
 }
 
-/// The end of a history that was given whole, as an append places it.
+/// Returns the end of a history that was given whole, as an append places it.
 fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Option<TurnLoc>> {
     let tree = mutation.tree();
     let mut end = None;

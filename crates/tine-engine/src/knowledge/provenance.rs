@@ -1,4 +1,4 @@
-//! The way from what holds back to the bytes that say it.
+//! Provenance: from a value back to the bytes that state it.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Engine {
         })
     }
 
-    /// For each field, or for one, the way from its value back to the bytes.
+    /// Traces each field, or one of them, back to the bytes it comes from.
     pub fn field_provenance(
         &self,
         call: &Call,

@@ -74,12 +74,12 @@ impl<'r> KnowledgeReader<'r> {
         })
     }
 
-    /// The entity that stands for this one: itself, unless it was merged.
+    /// Returns the entity that this one was merged into, or itself.
     pub(crate) fn canonical_entity(&self, entity: EntityRecord) -> Result<EntityRecord> {
         self.canonical_entity_at(entity, None)
     }
 
-    /// The entity that stood for this one at a time.
+    /// Returns the entity that this one was merged into by a point in time, or itself.
     pub(crate) fn canonical_entity_at(
         &self,
         mut entity: EntityRecord,
@@ -97,7 +97,7 @@ impl<'r> KnowledgeReader<'r> {
         Err(Error::invalid("these entities are merged in too many steps"))
     }
 
-    /// All entities that are the same as this one, the one that stands for them first.
+    /// Returns all entities that are the same as this one, the one that stands for them first.
     pub(crate) fn merged_with(&self, entity: EntityRecord) -> Result<Vec<EntityRecord>> {
         let mut same = vec![self.canonical_entity(entity)?];
         let mut at = 0;
@@ -183,14 +183,14 @@ impl<'r> KnowledgeReader<'r> {
         })
     }
 
-    /// All observations that speak of an entity now: its own without those that were moved away,
-    /// those that were moved to it, and those of the entities that were merged into it.
+    /// Returns all observations that speak of an entity now: its own without those that were moved
+    /// away, those that were moved to it, and those of the entities that were merged into it.
     pub(crate) fn observations(&self, entity: EntityId) -> Result<Vec<Observation>> {
         self.observations_at(entity, None)
     }
 
-    /// All observations that spoke of an entity at a time, by the merges and moves made until
-    /// then.
+    /// Returns all observations that spoke of an entity at a time, by the merges and moves made
+    /// until then.
     pub(crate) fn observations_at(
         &self,
         entity: EntityId,
@@ -233,7 +233,7 @@ impl<'r> KnowledgeReader<'r> {
         Ok(found)
     }
 
-    /// An observation that was moved, with what took it back: that goes where it goes.
+    /// Returns an observation that was moved, with its retractions, which move along.
     fn with_retractions(&self, id: ObservationId) -> Result<Vec<Observation>> {
         let Some(one) = self.observation(id)? else {
             return Ok(Vec::new());
@@ -249,7 +249,7 @@ impl<'r> KnowledgeReader<'r> {
         Ok(found)
     }
 
-    /// Whether nobody has taken an observation back.
+    /// Returns whether an observation is not retracted.
     pub(crate) fn is_in_effect(&self, one: &Observation) -> Result<bool> {
         let with = self.with_retractions(one.id)?;
         Ok(unretracted(&with).iter().any(|standing| standing.id == one.id))
@@ -275,7 +275,7 @@ impl<'r> KnowledgeReader<'r> {
             .collect())
     }
 
-    /// The schema of a type in one version.
+    /// Returns the schema of a type in one version.
     pub(crate) fn schema(&self, entity_type: &str, version: u32) -> Result<Schema> {
         if version == 0 {
             return Ok(Schema::open(entity_type));
@@ -287,7 +287,7 @@ impl<'r> KnowledgeReader<'r> {
         Ok(required(registered.or_else(builtin), what)?)
     }
 
-    /// The newest schema of a type: registered, built in, or open.
+    /// Returns the newest schema of a type: registered, built in, or open.
     pub(crate) fn newest_schema(&self, entity_type: &str) -> Result<Schema> {
         let query = RecordQuery::schemas_of(entity_type).backwards();
         let last = self.records.list::<SchemaRecord>(self.project, &query, 1)?.pop();
@@ -341,13 +341,8 @@ impl Mutation<'_> {
         KnowledgeReader::new(self.reader(), &self.call.project)
     }
 
-    /// An observation with nothing said yet.
-    pub(crate) fn draft(
-        &self,
-        entity: EntityId,
-        entity_type: &str,
-        origin: ObservationOrigin,
-    ) -> Observation {
+    /// Returns an observation without fields.
+    pub(crate) fn draft(&self, entity: EntityId, entity_type: &str, origin: Origin) -> Observation {
         Observation {
             id: ObservationId { entity, seq: 0 },
             entity_type: entity_type.to_owned(),
@@ -379,7 +374,7 @@ impl Mutation<'_> {
         Ok(id)
     }
 
-    /// Takes an observation back, or a retraction of it, and says why.
+    /// Retracts an observation, or a retraction of it, with a reason.
     pub(crate) fn retract(&mut self, seq: u64, of: &Observation, why: &str) -> Result<()> {
         let mut fields = json::Object::new();
         fields.insert("because", why.into());

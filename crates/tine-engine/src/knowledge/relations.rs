@@ -221,7 +221,7 @@ fn begin_at<'c>(sections: &[RelationshipSection], cursor: &'c str) -> Result<(us
     Ok((at, rest))
 }
 
-/// A relationship, unless one of its ends is a turn that is not shown, or an entity that is
+/// Returns a relationship, unless one of its ends is a turn that is not shown, or an entity that is
 /// deleted and was not asked for.
 fn shown(
     knowledge: &KnowledgeReader<'_>,
@@ -296,7 +296,7 @@ fn object_of(metadata: &Json) -> Result<Json> {
     }
 }
 
-/// The relationship that a caller names. `made` are the entities of the same call.
+/// Returns the relationship that a caller names. `made` are the entities of the same call.
 pub(super) fn edge_from(
     mutation: &mut Mutation<'_>,
     wanted: &NewRelationship,
@@ -384,9 +384,8 @@ impl Receipt for EdgeReceipt {
 /// References that are listed when a deletion is refused.
 const LISTED: usize = 100;
 
-/// What points at turns from elsewhere, also as the wholes of which they are halves:
-/// relationships that somebody made, and observations that are no versions of the turns' own
-/// slots.
+/// Returns what points at turns from elsewhere, also as the wholes of which they are halves:
+/// explicit relationships, and observations that are not versions of the turns' own slots.
 ///
 /// What `own` changes made does not count: it goes with them.
 pub(crate) fn references_to(
@@ -437,7 +436,7 @@ pub(crate) fn references_to(
     Ok(references)
 }
 
-/// The turns of these runs, and the wholes of which they are halves.
+/// Returns the turns of these runs, and the wholes of which they are halves.
 fn with_wholes(tree: &Tree<'_>, runs: &[SegmentRun]) -> Result<BTreeSet<TurnId>> {
     let mut found = BTreeSet::new();
     for run in runs {
@@ -453,7 +452,7 @@ fn with_wholes(tree: &Tree<'_>, runs: &[SegmentRun]) -> Result<BTreeSet<TurnId>>
 }
 
 impl KnowledgeReader<'_> {
-    /// A thing, and where it is an entity those that are the same.
+    /// Returns an endpoint and, for an entity, those merged with it.
     fn same_as(&self, end: Endpoint) -> Result<Vec<Endpoint>> {
         let Endpoint::Entity(id) = end else {
             return Ok(vec![end]);

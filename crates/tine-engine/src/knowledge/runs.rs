@@ -52,7 +52,7 @@ impl Interpreters {
         self
     }
 
-    /// The one that is asked when none is named. It must be there.
+    /// Sets the default interpreter, which must be available.
     pub fn by_default(self, name: &str) -> Result<Self> {
         self.get(Some(name))?;
         Ok(Interpreters { default: name.to_owned(), ..self })
@@ -161,7 +161,7 @@ impl Receipt for QueuedRuns {
 }
 
 impl Engine {
-    /// One run, with everything that was kept of it.
+    /// Returns one run, with everything that was kept of it.
     pub fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
         self.read(|records| {
             Ok(run_view(KnowledgeReader::new(records, &call.project).require_run(id)?))
@@ -213,7 +213,7 @@ impl Engine {
         })
     }
 
-    /// What waits and what works, and who could be asked.
+    /// Returns the state of the queue and the available interpreters.
     pub fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
         let interpreters = self.interpreters();
         let descriptions = interpreters.by_name.iter().map(|(name, it)| {
@@ -369,7 +369,7 @@ impl Engine {
         self.interpretation(call, required(run, || format!("retry of {id}"))?)
     }
 
-    /// How two runs differ in what they found.
+    /// Compares the findings of two runs.
     pub fn compare_interpretations(&self, call: &Call, pair: RunPair) -> Result<RunComparison> {
         let found = |id: InterpretationId| -> Result<Vec<ObservationView>> {
             let run = self.interpretation(call, id)?;
@@ -432,7 +432,7 @@ fn differing(before: &Object, after: &Object) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// A run as it is listed: without the bytes of its request and response.
+/// Returns a run as it is listed: without the bytes of its request and response.
 pub(crate) fn without_bytes(mut view: InterpretationView) -> InterpretationView {
     view.detail.remove("request");
     view.detail.remove("response");
@@ -455,7 +455,7 @@ pub(crate) fn bytes_json(bytes: &[u8]) -> Json {
     }
 }
 
-/// The bytes again.
+/// Decodes bytes that [`bytes_json`] encoded.
 pub(crate) fn bytes_from(json: &Json) -> Option<Vec<u8>> {
     match json {
         Json::String(text) => Some(text.clone().into_bytes()),
@@ -473,7 +473,7 @@ pub(crate) fn keep_prompt(mutation: &mut Mutation<'_>, prompt: &str) -> Result<D
 }
 
 impl Engine {
-    /// A prompt by its hash.
+    /// Returns a prompt by its hash.
     pub fn prompt(&self, call: &Call, hash: Digest) -> Result<String> {
         let found = self.read(|records| Ok(records.get::<PromptRecord>(&call.project, &hash)?))?;
         Ok(found.ok_or_else(|| Error::not_found("prompt", hash.to_hex()))?.text)

@@ -39,7 +39,7 @@ impl Engine {
         Ok(schema)
     }
 
-    /// A schema: the newest of a type, or one version.
+    /// Returns a schema: the newest of a type, or one version.
     pub fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
@@ -62,7 +62,7 @@ impl Engine {
         })
     }
 
-    /// The newest schema of every type, in order of type.
+    /// Returns the newest schema of every type, in order of type.
     pub fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {
         let registered: Vec<SchemaRecord> = self.read(|records| {
             Ok(records.list(&call.project, &RecordQuery::all(Family::Schema), LISTED)?)

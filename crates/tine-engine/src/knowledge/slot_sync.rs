@@ -34,8 +34,8 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[SegmentRun]) -> 
     Ok(())
 }
 
-/// The versions that turns are, or are halves of, each once: it stands as long as anything of it
-/// is shown.
+/// Returns the versions that turns are, or are halves of, each once: it stands as long as anything
+/// of it is shown.
 fn versions(mutation: &Mutation<'_>, runs: &[SegmentRun]) -> Result<Vec<(TurnId, bool)>> {
     let tree = mutation.tree();
     let mut seen = BTreeSet::new();
@@ -73,8 +73,7 @@ fn has_slots(mutation: &Mutation<'_>) -> Result<bool> {
     Ok(mutation.knowledge().conversation_entity(id)?.is_some())
 }
 
-/// The retractions of entities behind the first observation that was asked about. They are read
-/// once, so that each observation can be brought in step once.
+/// The retractions of entities after the first requested observation, read once.
 #[derive(Default)]
 struct Retractions {
     of: BTreeMap<EntityId, (u64, Vec<Observation>)>,

@@ -60,7 +60,7 @@ impl PreparedSource {
         Ok(PreparedSource { content, digest: hash.finish(), size_bytes })
     }
 
-    /// All bytes, of something small.
+    /// Reads all bytes of a small source.
     fn whole(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.content.open().and_then(|mut it| it.read_to_end(&mut bytes)).map_err(unreadable)?;
@@ -72,14 +72,14 @@ fn unreadable(error: std::io::Error) -> Error {
     Error::invalid(format!("the bytes to be stored cannot be read: {error}; nothing was stored"))
 }
 
-/// The id of the source with these bytes.
+/// Returns the id of the source with these bytes.
 pub(crate) fn source_id(project: &ProjectId, digest: &Digest) -> SourceId {
     let named =
         object([("content_hash", digest.to_hex().into()), ("project_id", project.as_str().into())]);
     SourceId::of(&Digest::of(named.to_canonical().as_bytes()))
 }
 
-/// Whether text can be read out of bytes of a type.
+/// Returns whether text can be read out of bytes of a type.
 pub(crate) fn is_text(mime_type: &str) -> bool {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let named = ["application/json", "application/xml", "application/yaml", "application/toml"];
@@ -178,7 +178,7 @@ impl Engine {
         PreparedSource::read(Arc::clone(&source.content), limit)
     }
 
-    /// One source without its bytes.
+    /// Returns one source without its bytes.
     pub fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
         self.read(|records| {
             Ok(source_view(KnowledgeReader::new(records, &call.project).require_source(id)?))
@@ -201,7 +201,7 @@ impl Engine {
         })
     }
 
-    /// One piece of a source's bytes, from 0; `None` behind the last.
+    /// Returns one piece of a source's bytes, from 0; `None` after the last.
     pub fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
         self.read(|records| {
             let source = KnowledgeReader::new(records, &call.project).require_source(id)?;
@@ -217,7 +217,7 @@ impl Engine {
     }
 }
 
-/// What a key stands for.
+/// Returns what an idempotency key covers.
 pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
     let mut fields = Object::new();
     fields.insert("content_hash", digest.to_hex().into());
@@ -227,7 +227,7 @@ pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
     Json::Object(fields)
 }
 
-/// The turn that an envelope says it is, where it says so.
+/// Returns the turn that an envelope says it is, where it says so.
 fn placed_as(envelope: &Envelope) -> Option<StoreTurn> {
     let conversation = envelope.conversation_id.clone()?;
     let message = Message {
@@ -349,7 +349,7 @@ fn write_pieces(
     Ok(())
 }
 
-/// What there is to read in a source.
+/// The text of a source.
 pub(super) struct SourceText {
     /// What is interpreted, and what spans count: of an envelope its content.
     pub text: String,
@@ -381,7 +381,7 @@ pub(super) fn read(
     })
 }
 
-/// The text of a source that is to be interpreted.
+/// Returns the text of a source that is to be interpreted.
 fn whole_text(knowledge: &KnowledgeReader<'_>, source: &SourceRecord) -> Result<String> {
     if source.purged {
         return Err(Error::Unsupported(format!("the bytes of {} were purged", source.id)));

@@ -1,4 +1,4 @@
-//! Everything that one exchange brings, in one transaction: a turn, bytes, facts.
+//! Combined stores: a turn, bytes and facts in one transaction.
 //!
 //! The parts are those of the stores that take one alone, and keep their rules. What joins them:
 //! bytes are attached to the turn, facts are taken from the bytes and said by the turn, and the

@@ -52,7 +52,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The answer, with the run done first if it is waited for.
+    /// Returns the answer, with the run done first if it is waited for.
     pub(super) fn finish_turn(
         &self,
         call: &Call,
@@ -79,7 +79,7 @@ impl Engine {
         })
     }
 
-    /// A run that was queued with a store, done first if it is waited for.
+    /// Returns a run that was queued with a store, done first if it is waited for.
     pub(super) fn after_store(
         &self,
         call: &Call,
@@ -96,7 +96,7 @@ impl Engine {
     }
 }
 
-/// What a key stands for.
+/// Returns what an idempotency key covers.
 pub(super) fn payload(request: &StoreTurn) -> Json {
     let mut fields = Object::new();
     fields.insert("conversation_id", request.conversation.clone().into());
@@ -257,7 +257,7 @@ fn open_or_make(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<()> 
     create(mutation, id, root, title, Json::Object(Object::new()), None)
 }
 
-/// A conversation by its own id or by its entity's.
+/// Returns a conversation by its own id or by its entity's.
 fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationId> {
     if let Ok(entity) = given.parse::<EntityId>() {
         let record = mutation.knowledge().entity(entity)?;
@@ -359,7 +359,7 @@ pub(crate) fn observe_edit(
     Ok(())
 }
 
-/// The text of a message: its text blocks, one under the other.
+/// Returns the text of a message: its text blocks, one under the other.
 fn spoken(body: &tine_core::Body) -> Result<String> {
     if let Some(text) = body.text_only() {
         return Ok(text);

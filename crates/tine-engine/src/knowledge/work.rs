@@ -1,7 +1,7 @@
-//! The work of a run: claimed, done outside of every transaction, and landed in one.
+//! Execution of a run: claimed, executed outside of transactions, finished in one.
 //!
-//! A run is leased to one worker at a time, also across processes. Whoever works renews the
-//! lease; a worker that dies lets it run out, and another one begins again.
+//! A run is leased to one worker at a time, also across processes. The worker renews its lease; if
+//! it dies, the lease expires and another worker starts over.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -33,19 +33,19 @@ const MOST_ATTEMPTS: u32 = 5;
 /// Runs that are looked at to find one that can be claimed here.
 const CANDIDATES: usize = 100;
 
-/// How long somebody waits for a run that another process works on.
+/// How long to wait for a run that another process executes.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// What became of an attempt to claim a run.
 enum RunClaim {
     Mine(Box<RunRecord>),
     Elsewhere,
-    RunResult,
+    Ended,
 }
 
 impl Engine {
-    /// Does one run that waits, in any project; answers which. Interpreters that are not known
-    /// here are left to others.
+    /// Executes one queued run, in any project, and returns its id. Runs of interpreters that are
+    /// not available here are left to other workers.
     pub fn run_next(&self) -> Result<Option<InterpretationId>> {
         for project in self.projects()? {
             let call = Call::by("tine").in_project(project.id);
@@ -59,7 +59,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Does everything that waits here and now; answers how many runs.
+    /// Executes all queued runs and returns their number.
     pub fn run_pending(&self) -> Result<usize> {
         let mut done = 0;
         while self.run_next()?.is_some() {
@@ -68,7 +68,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// Does one run at once, or waits until whoever works on it is done.
+    /// Executes a run now, or waits until the worker that has it is done.
     pub(crate) fn run_now(&self, call: &Call, id: InterpretationId) -> Result<()> {
         let since = Instant::now();
         loop {
@@ -81,7 +81,7 @@ impl Engine {
                 self.interpreter(Some(&run.interpreter))?;
                 match self.claim(call, id)? {
                     RunClaim::Mine(run) => return self.execute_run(call, *run),
-                    RunClaim::RunResult => return Ok(()),
+                    RunClaim::Ended => return Ok(()),
                     RunClaim::Elsewhere => {}
                 }
             }
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Waits until a run has ended, doing it here if nobody else does.
+    /// Waits until a run has ended; executes it here if no other worker does.
     pub fn await_interpretation(
         &self,
         call: &Call,
@@ -133,7 +133,7 @@ impl Engine {
         self.write(move |records| {
             let mut run = KnowledgeReader::new(records, &project).require_run(id)?;
             if !run.status.is_open() {
-                return Ok(RunClaim::RunResult);
+                return Ok(RunClaim::Ended);
             }
             if is_leased(&run, now) {
                 return Ok(RunClaim::Elsewhere);
@@ -145,7 +145,7 @@ impl Engine {
                     Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
                 run.owner = None;
                 records.put(&project, &run)?;
-                return Ok(RunClaim::RunResult);
+                return Ok(RunClaim::Ended);
             }
             run.attempts += 1;
             run.status = RunStatus::Running;
@@ -157,7 +157,7 @@ impl Engine {
         })
     }
 
-    /// Interprets a claimed run's source and lands what came of it.
+    /// Interprets a claimed run's source and stores the result.
     fn execute_run(&self, call: &Call, run: RunRecord) -> Result<()> {
         let interpreter = self.interpreter(Some(&run.interpreter))?;
         let source = self.read(|records| {
@@ -186,13 +186,13 @@ impl Engine {
         self.finish_run(call, &run, &source, result)
     }
 
-    /// Renews the lease of a run while something goes on.
+    /// Renews the lease of a run while `work` runs.
     fn with_lease<T>(&self, call: &Call, run: &RunRecord, work: impl FnOnce() -> T) -> T {
         let (done, wait) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 while wait.recv_timeout(RENEWED_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    // A lease that cannot be renewed runs out; the landing then finds out.
+                    // A lease that cannot be renewed expires; `finish_run` then detects it.
                     let _ = self.renew(&call.project, run.id);
                 }
             });
@@ -214,8 +214,8 @@ impl Engine {
         })
     }
 
-    /// One transaction for all that a run found, or for its failure. A run that somebody else
-    /// has taken over meanwhile is theirs.
+    /// Stores the findings of a run, or its failure, in one transaction. Does nothing if another
+    /// worker has taken the run over.
     fn finish_run(
         &self,
         call: &Call,
@@ -269,7 +269,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The findings of a run that took place, worked out again from the bytes that were kept.
+    /// Returns the findings of a run that took place, worked out again from the bytes that were
+    /// kept.
     pub fn replay_interpretation(&self, call: &Call, id: InterpretationId) -> Result<Vec<Finding>> {
         let run = self.interpretation(call, id)?;
         let interpreter = self.interpreter(Some(&run.interpreter))?;
@@ -283,7 +284,7 @@ impl Engine {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone)]
 struct RunResult {
     found: std::result::Result<Vec<Finding>, InterpreterFailure>,
@@ -312,7 +313,7 @@ pub(super) fn open_log_of(mutation: &mut Mutation<'_>, source: &SourceRecord) ->
     mutation.open_project_log()
 }
 
-/// Whether the turn that a source is the envelope of is still shown, if it has one.
+/// Returns whether the turn that a source is the envelope of is still shown, if it has one.
 fn is_shown(mutation: &Mutation<'_>, source: &SourceRecord) -> Result<bool> {
     let Some(turn) = &source.turn else {
         return Ok(true);
@@ -367,7 +368,7 @@ struct LandedFindings {
     notes: Vec<String>,
 }
 
-/// Findings on their way into the knowledge.
+/// Writes the findings of a run.
 struct FindingsWriter<'l> {
     run: &'l RunRecord,
     source: &'l SourceRecord,
@@ -445,8 +446,8 @@ impl FindingsWriter<'_> {
         Ok(())
     }
 
-    /// An id for what no field identifies: the same for the same place in the same source, so
-    /// that reading it again speaks of the same thing.
+    /// Returns an id for what no field identifies: the same for the same place in the same source,
+    /// so that reading it again speaks of the same thing.
     fn minted(
         &self,
         mutation: &Mutation<'_>,
@@ -462,7 +463,7 @@ impl FindingsWriter<'_> {
         identity::entity_id(&mutation.call.project, entity_type, &key)
     }
 
-    /// What refers to the findings: the message, where the source is one, else the source.
+    /// Returns what refers to the findings: the message, where the source is one, else the source.
     fn refers_from(&self, mutation: &Mutation<'_>) -> Result<Endpoint> {
         let Some(turn) = &self.source.turn else {
             return Ok(Endpoint::Source(self.source.id));

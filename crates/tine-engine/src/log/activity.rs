@@ -1,4 +1,4 @@
-//! Conversations, the one that people were last at first.
+//! Conversations, most recently active first.
 //!
 //! There is no index for that: every append would have to move an entry in it. Each page looks once
 //! at every conversation of the project, which costs two short look-ups each, and reads whole only
@@ -15,11 +15,11 @@ use tine_api::active_at;
 /// Conversations that are looked up at once.
 const BATCH: usize = 512;
 
-/// Where a conversation stands: when people were last at it, and its handle.
+/// The position of a conversation in the listing: when it was last active, and its key.
 type ActivityPosition = (i64, i64);
 
 impl Engine {
-    /// Conversations of the project, the one that people were last at first
+    /// Lists the conversations of the project, most recently active first
     /// ([`ConversationView::active_at`]).
     pub fn recent_conversations(
         &self,

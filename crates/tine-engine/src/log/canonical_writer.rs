@@ -1,11 +1,11 @@
-//! Canonical JSON written member by member, for what every append writes: no value is built that
-//! is only written and thrown away.
+//! A writer for canonical JSON objects, for the hot path of appends: no intermediate value is
+//! built.
 
 use std::fmt::{Display, Write as _};
 
 use tine_core::json::{self, Json, write_canonical_string};
 
-/// An object on its way into a text. Its members are named in canonical order.
+/// Writes one object into a string. Members must be written in canonical order.
 pub(crate) struct ObjectWriter<'o> {
     out: &'o mut String,
     last: &'static str,
@@ -17,7 +17,7 @@ impl<'o> ObjectWriter<'o> {
         ObjectWriter { out, last: "" }
     }
 
-    /// Names a member; its value is to be written next.
+    /// Writes a member's key; its value must be written next.
     pub(crate) fn key(&mut self, name: &'static str) -> &mut String {
         debug_assert!(self.last < name, "`{name}` comes before `{}`", self.last);
         if !self.last.is_empty() {
@@ -38,7 +38,7 @@ impl<'o> ObjectWriter<'o> {
         }
     }
 
-    /// A text without anything to escape: an id, a hash, a time.
+    /// Writes a string that needs no escaping: an id, a hash, a time.
     pub(crate) fn unescaped(&mut self, name: &'static str, value: Option<impl Display>) {
         let out = self.key(name);
         let written = match value {
@@ -75,7 +75,7 @@ impl<'o> ObjectWriter<'o> {
     }
 }
 
-/// Writes an array, each item as it is told.
+/// Writes an array, each item by `write`.
 pub(crate) fn write_array<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,
@@ -91,7 +91,7 @@ pub(crate) fn write_array<T>(
     out.push(']');
 }
 
-/// The canonical form of a text, to be compared with it where a slip would be noticed too late.
+/// Returns the canonical form of a JSON text, for debug assertions.
 pub(crate) fn canonicalize(text: &str) -> Option<String> {
     Some(json::parse(text.as_bytes(), json::MAX_DEPTH).ok()?.to_canonical())
 }

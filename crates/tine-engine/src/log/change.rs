@@ -1,7 +1,7 @@
-//! What an operation wrote, in a form that can be taken back and done again.
+//! The changes of an operation, in a form that can be undone and redone.
 //!
 //! A change names its record and holds it before and after. Turns themselves never change: an
-//! operation that makes turns is taken back by hiding them.
+//! operation that makes turns is undone by hiding them.
 //!
 //! In the log a change is JSON; turns and conversations are named by id, never by a store's
 //! handles, so that a log means the same in every store.
@@ -29,28 +29,28 @@ pub(crate) enum LoggedChange {
     Metadata { turn: TurnId, key: MetadataKey, before: Json, after: Json },
     /// A field of the conversation changed.
     Conversation { field: ConversationField, before: Json, after: Json },
-    /// Turns were made: a chain that begins with this one. The hash of the last covers all of
-    /// them, so that the log seals what was said; ids are in no hash, so that those of several
-    /// are sealed beside it.
+    /// Turns were made: a chain that begins with this one. The hash of the last covers all of them,
+    /// so the log seals the content. Ids are in no hash; those of a longer chain are sealed
+    /// separately.
     Created { first: TurnId, count: u64, last_hash: TurnHash, ids: Option<Digest> },
     /// A turn was hidden, with all below or alone.
     Hidden { root: TurnId, cascade: bool },
     /// A turn is shown as two.
     Split { whole: TurnId, left: TurnId, right: TurnId },
-    /// Something was observed. It is taken back by a retraction, never removed.
+    /// An observation was added. It is retracted, never removed.
     Observed { id: ObservationId, digest: Digest },
     /// A record of a family was added, changed or removed. In the log it is an `entry`.
     Record { key: RecordKey, before: Option<Json>, after: Option<Json> },
 }
 
-/// What seals the ids of a chain: all of them, one behind the other.
+/// Returns the digest that seals the ids of a chain: all of them, concatenated.
 pub(crate) fn ids_digest<'i>(ids: impl Iterator<Item = &'i TurnId>) -> Digest {
     let mut hasher = Hasher::default();
     ids.for_each(|id| hasher.update(id.as_bytes()));
     hasher.finish()
 }
 
-/// What may change of a branch, and what is needed to bring a removed one back.
+/// The mutable fields of a branch, and what is needed to restore a removed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BranchImage {
     pub name: Name,
@@ -93,7 +93,7 @@ impl ConversationField {
 }
 
 impl LoggedChange {
-    /// A chain of turns that was just made.
+    /// Returns a chain of turns that was just made.
     pub(crate) fn created(turns: &[Turn]) -> Option<LoggedChange> {
         let (first, last) = (turns.first()?, turns.last()?);
         let count = u64::try_from(turns.len()).unwrap_or(u64::MAX);
@@ -101,7 +101,7 @@ impl LoggedChange {
         Some(LoggedChange::Created { first: first.id, count, last_hash: last.hash, ids })
     }
 
-    /// Whether two operations wrote the same record.
+    /// Returns whether two operations wrote the same record.
     pub(crate) fn same_record(&self, other: &LoggedChange) -> bool {
         match (self, other) {
             (LoggedChange::Branch { id: a, .. }, LoggedChange::Branch { id: b, .. }) => a == b,
@@ -122,7 +122,7 @@ impl LoggedChange {
         }
     }
 
-    /// Takes over how a later change of the same record left it.
+    /// Replaces the `after` state with that of a later change of the same record.
     pub(crate) fn then(&mut self, later: LoggedChange) {
         match (self, later) {
             (LoggedChange::Branch { after, .. }, LoggedChange::Branch { after: last, .. }) => {
@@ -190,7 +190,7 @@ impl LoggedChange {
             }
         }
         object.text("record", Some(self.record()));
-        // What comes behind the record's name.
+        // Members that sort after `record`.
         match self {
             LoggedChange::Metadata { turn, .. } => object.unescaped("turn_id", Some(turn)),
             LoggedChange::Hidden { root, .. } => object.unescaped("turn_id", Some(root)),
@@ -203,7 +203,7 @@ impl LoggedChange {
         object.end();
     }
 
-    /// Which kind of record it is.
+    /// Returns which kind of record it is.
     fn record(&self) -> &'static str {
         match self {
             LoggedChange::Branch { .. } => "branch",
@@ -321,7 +321,7 @@ pub(crate) struct OperationDetail {
     pub changes: Vec<LoggedChange>,
     /// Operations of the same conversation whose records this one read.
     pub depends_on: Vec<u64>,
-    /// Further facts, such as the operation that an undo took back.
+    /// Further facts, such as the target of an undo.
     pub facts: Object,
 }
 
@@ -350,12 +350,12 @@ impl OperationDetail {
         })
     }
 
-    /// The operation that an undo took back, or a redo did again.
+    /// Returns the target of an undo or redo.
     pub(crate) fn target_operation(&self) -> Option<u64> {
         self.facts.get("operation").and_then(Json::as_u64)
     }
 
-    /// The ids that it tells under a name: none, one or several.
+    /// Returns the ids recorded under a fact's name.
     pub(crate) fn ids_in_fact<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
         let ids = match self.facts.get(name) {
             None => &[],

@@ -1,8 +1,8 @@
 //! The change feed: every operation of the store, in the order in which they were committed.
 //!
-//! A follower keeps the place of the last entry that it has seen and asks for what lies behind
-//! it. No operation is ever committed before a place that was handed out, so nothing is missed,
-//! whoever wrote it.
+//! A follower keeps the position of the last entry that it has seen and asks for the entries after
+//! it. No operation is ever committed before a position that was handed out, so none is missed,
+//! whichever process wrote it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,15 +18,15 @@ use crate::{Engine, FeedEntry, FeedFilter, Result};
 const OPERATIONS_PER_READ: usize = 512;
 
 impl Engine {
-    /// The place behind everything that is there now.
+    /// Returns the position of the newest entry.
     pub fn feed_end(&self) -> Result<FeedPosition> {
         self.read(|records| {
             Ok(records.feed_end()?.map_or_else(FeedPosition::default, |last| last.at))
         })
     }
 
-    /// Entries behind a place, at most so many, and the place up to which the feed was looked
-    /// through: the filter may have passed over some.
+    /// Returns up to `limit` entries after a position, and the position up to which the feed was
+    /// scanned: the filter may have skipped some.
     pub fn feed(
         &self,
         after: FeedPosition,

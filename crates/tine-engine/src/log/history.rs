@@ -1,4 +1,4 @@
-//! The operation log as it is read: entry by entry, each in a few words.
+//! Reading the operation log: entries with a short summary each.
 
 use tine_core::ConversationId;
 use tine_core::json;
@@ -9,7 +9,7 @@ use crate::ops::conversation::{bad_cursor, visibility_json};
 use crate::{Call, Engine, Error, Listing, OperationView, Page, Result};
 
 impl Engine {
-    /// The log of a conversation, newest first.
+    /// Returns the log of a conversation, newest first.
     pub fn operations(
         &self,
         call: &Call,
@@ -39,7 +39,7 @@ impl Engine {
     }
 }
 
-/// What an entry holds, unless that was erased.
+/// Parses the detail of an entry, unless it was erased.
 pub(crate) fn detail(operation: &Operation) -> Result<OperationDetail> {
     let Detail::Kept(text) = &operation.detail else {
         return Err(Error::Unsupported(format!(
@@ -71,7 +71,7 @@ pub(crate) fn view(conversation: &ConversationId, operation: Operation) -> Opera
     }
 }
 
-/// What an operation did, in a few words.
+/// Summarizes an operation.
 fn summary(operation: &Operation) -> String {
     let Ok(detail) = detail(operation) else {
         return "(purged)".to_owned();

@@ -21,8 +21,8 @@ use crate::tree::shown::{Tree, hide};
 use crate::tree::views::{self, ViewOrId};
 use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
 
-/// The answer of a change, in the form in which it is kept for a repeated call. It holds no
-/// content: what was said is looked up again, so that an erasure leaves nothing here.
+/// The answer to a change, as stored for replays. It holds no content: content is looked up again,
+/// so that an erasure leaves nothing here.
 ///
 /// A receipt is written in one place: `to_json`, or, where every append pays for it,
 /// `to_canonical`. Each follows from the other.
@@ -40,14 +40,14 @@ pub(crate) trait Receipt: Sized {
     /// Reads a receipt.
     fn from_json(json: &Json) -> Option<Self>;
 
-    /// Looks up what a repeated call's answer only names. It is done in the call's transaction, so
-    /// that an answer about several things shows one state of them.
+    /// Loads the views that a replayed answer only names. Runs in the call's transaction, so that
+    /// all records come from one snapshot.
     fn load_views(&mut self, _records: &dyn Read, _project: &ProjectId) -> Result<()> {
         Ok(())
     }
 }
 
-/// What a call's key stands for, as canonical JSON.
+/// What an idempotency key covers, as canonical JSON.
 pub(crate) struct Payload(pub String);
 
 impl From<Json> for Payload {
@@ -77,8 +77,8 @@ pub(crate) struct Replay {
 /// The id under which the log of what is done outside of every conversation is found.
 pub(crate) const PROJECT_LOG: &str = "~project";
 
-/// The ids that a call has drawn. A store may run a call's transaction more than once, and what
-/// others were told of it meanwhile must stay true: the same ids come again.
+/// The ids that a call has minted. A store may run a transaction more than once; every attempt gets
+/// the same ids.
 #[derive(Default)]
 struct MintedIds {
     ids: RefCell<Vec<[u8; 16]>>,
@@ -100,7 +100,7 @@ impl MintedIds {
     }
 }
 
-/// A change on its way: the transaction, and what is to be logged.
+/// A change in progress: the transaction, and what is to be logged.
 pub(crate) struct Mutation<'m> {
     pub engine: &'m Engine,
     pub call: &'m Call,
@@ -109,12 +109,12 @@ pub(crate) struct Mutation<'m> {
     pub kind: &'static str,
     pub conversation: Option<Conversation>,
     minted: &'m MintedIds,
-    /// The id of the next turn, where it was told before.
+    /// The id of the next turn, if it was promised.
     promised: Cell<Option<TurnId>>,
     seq: u64,
     /// The hash of the operation before this one.
     previous: Option<OperationHash>,
-    /// Ids and hashes of turns that were read or made on the way.
+    /// Ids and hashes of turns read or made so far.
     turn_names: RefCell<HashMap<TurnLoc, (TurnId, TurnHash)>>,
     changes: Vec<LoggedChange>,
     depends_on: BTreeSet<u64>,
@@ -136,8 +136,8 @@ impl Engine {
         self.mutate_if(true, call, kind, request, payload, rules)
     }
 
-    /// The same; but what is not to be kept is done as a rehearsal: the answer is what it would
-    /// be, and nothing stays of it.
+    /// Like `mutate`, but rolls the transaction back unless `keep` is set: a dry run with the same
+    /// answer.
     pub(crate) fn mutate_if<Q: Send + 'static, P: Into<Payload>, R: Receipt + Send + 'static>(
         &self,
         keep: bool,
@@ -178,7 +178,7 @@ impl Engine {
     }
 }
 
-/// Several operations in one transaction: all of them are kept, or none.
+/// Several operations in one transaction, committed or rolled back as a whole.
 pub(crate) struct OperationBatch<'m> {
     engine: &'m Engine,
     call: &'m Call,
@@ -206,7 +206,7 @@ impl OperationBatch<'_> {
         &*self.records
     }
 
-    /// For what is kept beside the log.
+    /// Returns the records, for writes that are not logged.
     pub(crate) fn records(&mut self) -> &mut dyn Write {
         self.records
     }
@@ -237,7 +237,7 @@ impl Engine {
     }
 }
 
-/// The chain hash that an operation of a conversation must have behind another.
+/// Returns the chain hash of an operation that follows `previous`.
 pub(crate) fn seal(
     conversation: &ConversationId,
     operation: &Operation,
@@ -267,7 +267,7 @@ fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Res
 }
 
 impl<'m> Mutation<'m> {
-    /// Refuses an id that was promised and is a turn's already.
+    /// Refuses a promised id that a turn already has.
     pub(crate) fn refuse_existing_turn(&self, id: TurnId) -> Result<()> {
         match self.reader().find_turn(&self.call.project, &id)? {
             None => Ok(()),
@@ -304,7 +304,7 @@ impl<'m> Mutation<'m> {
         }
     }
 
-    /// Tells in the log how many secrets were taken out of what changed.
+    /// Logs how many secrets were redacted.
     fn note_redacted(&mut self) {
         if !self.call.redacted.is_empty() {
             let counts =
@@ -334,7 +334,7 @@ impl<'m> Mutation<'m> {
         EntityId::from_bytes(self.new_id())
     }
 
-    /// A place for an observation: milliseconds, and two bytes of chance.
+    /// Returns a sequence number for an observation: milliseconds and two random bytes.
     pub(crate) fn new_seq(&self) -> u64 {
         let id = self.new_id();
         let time = id.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
@@ -345,7 +345,7 @@ impl<'m> Mutation<'m> {
         self.minted.next(|| self.engine.new_id(self.now))
     }
 
-    /// Makes a conversation the one whose log this operation enters.
+    /// Selects the conversation whose log this operation is appended to.
     pub(crate) fn open(&mut self, conversation: Conversation) -> Result<()> {
         let (seq, hash) = self.records.log_end(conversation.key)?.unzip();
         self.previous = hash;
@@ -354,8 +354,8 @@ impl<'m> Mutation<'m> {
         Ok(())
     }
 
-    /// Makes the project's own log the one that this operation enters, unless it has entered one
-    /// already: what is stored along with a turn stands in the log of the turn's conversation.
+    /// Selects the project's own log, unless a log is selected already: records stored along with a
+    /// turn are logged in the turn's conversation.
     pub(crate) fn open_project_log(&mut self) -> Result<()> {
         if self.conversation.is_some() {
             return Ok(());
@@ -399,7 +399,7 @@ impl<'m> Mutation<'m> {
         Tree::new(self.reader(), self.key())
     }
 
-    /// The conversation's handle. Every rule opens its conversation first.
+    /// Returns the conversation's key. Every rule opens its conversation first.
     pub(crate) fn key(&self) -> ConversationKey {
         self.conversation().key
     }
@@ -408,13 +408,13 @@ impl<'m> Mutation<'m> {
         self.conversation.as_ref().expect("every rule opens its conversation before it goes on")
     }
 
-    /// The number that this operation will have in the log.
+    /// Returns the number that this operation will have in the log.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Notes a change. A record that was changed before in the same operation has one entry: as
-    /// it was before the first change and after the last.
+    /// Adds a change. Several changes of one record are combined: its state before the first and
+    /// after the last.
     pub(crate) fn changed(&mut self, change: LoggedChange) {
         if let LoggedChange::Observed { .. } = change {
             return self.changes.push(change);
@@ -425,7 +425,7 @@ impl<'m> Mutation<'m> {
         }
     }
 
-    /// Leaves only facts to be logged, and what was observed.
+    /// Drops all changes except observations.
     pub(crate) fn forget_changes(&mut self) {
         self.changes.retain(|change| matches!(change, LoggedChange::Observed { .. }));
     }
@@ -442,7 +442,7 @@ impl<'m> Mutation<'m> {
         self.facts.insert(name, value.into());
     }
 
-    /// One more fact of a name: the first stands alone, several are a list.
+    /// Adds a fact under a name; several become a list.
     pub(crate) fn fact_also(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
         let values = match self.facts.remove(name) {
@@ -463,7 +463,7 @@ impl<'m> Mutation<'m> {
         }
     }
 
-    /// The operation that made a turn, which whoever builds on the turn depends on.
+    /// Adds a dependency on the operation that made a turn.
     pub(crate) fn depends_on_turn(&mut self, loc: Option<TurnLoc>) -> Result<()> {
         if let Some(loc) = loc {
             let turn = self.tree().turn(loc)?;
@@ -473,7 +473,7 @@ impl<'m> Mutation<'m> {
         Ok(())
     }
 
-    /// Remembers what a turn is called, so that it need not be read again for that.
+    /// Caches a turn's id and hash.
     pub(crate) fn remember_turn(&self, turn: &Turn) {
         self.turn_names.borrow_mut().insert(turn.loc, (turn.id, turn.hash));
     }
@@ -503,13 +503,13 @@ impl<'m> Mutation<'m> {
         Err(Error::Stale { branch: name.clone(), actual, actual_hash })
     }
 
-    /// A turn of the open conversation as this operation leaves it.
+    /// Returns a turn of the open conversation as this operation leaves it.
     pub(crate) fn viewed_turn(&self, loc: TurnLoc) -> Result<ViewOrId<TurnView>> {
         let id = &self.conversation().id;
         Ok(ViewOrId::view(views::turn_at(&self.tree(), id, loc)?))
     }
 
-    /// The open conversation as this operation leaves it.
+    /// Returns the open conversation as this operation leaves it.
     pub(crate) fn conversation_view(&self) -> Result<ConversationView> {
         let mut view = views::conversation(self.reader(), self.conversation())?;
         if self.is_recorded() {
@@ -518,14 +518,14 @@ impl<'m> Mutation<'m> {
         Ok(view)
     }
 
-    /// Whether there will be an entry in the log. A call that changed nothing leaves none, unless
-    /// a key has to be remembered.
+    /// Returns whether there will be an entry in the log. A call that changed nothing leaves none,
+    /// unless it has an idempotency key.
     fn is_recorded(&self) -> bool {
         let remembered = self.call.idempotency_key.is_some();
         remembered || !self.changes.is_empty() || !self.facts.is_empty()
     }
 
-    /// A branch of the open conversation as callers see it.
+    /// Returns a branch of the open conversation as callers see it.
     pub(crate) fn branch_view(&self, branch: &Branch) -> Result<BranchView> {
         let (tip, tip_hash) = self.id_and_hash(branch.tip)?.unzip();
         let conversation = self.conversation().id.clone();

@@ -16,12 +16,12 @@ const UNREADABLE_IN_A_ROW: i64 = 1_000;
 #[derive(Default)]
 pub(crate) struct ConversationPage {
     pub(crate) conversations: Vec<Conversation>,
-    pub(crate) problems: Vec<DamagedRecord>,
-    /// Where the next page begins; `None` behind the last one.
+    pub(crate) problems: Vec<Problem>,
+    /// Where the next page starts; `None` after the last one.
     pub(crate) last: Option<ConversationKey>,
 }
 
-/// The conversations of a project behind the given one.
+/// Returns the conversations of a project after the given one.
 pub(crate) fn page(
     records: &dyn Read,
     project: &ProjectId,
@@ -64,8 +64,8 @@ fn one_by_one(
     Ok(page)
 }
 
-/// What a failure says about a damaged record; other failures are passed on.
-pub(crate) fn damage(error: Error) -> Result<DamagedRecord> {
+/// Returns what a failure says about a damaged record; other failures are passed on.
+pub(crate) fn damage(error: Error) -> Result<Problem> {
     match error {
         Error::Store(StoreError::Corrupt { record, why }) => Ok(DamagedRecord { record, why }),
         Error::Store(StoreError::DamagedFile { path, why }) => {

@@ -1,14 +1,13 @@
-//! What the log says that the present state is.
+//! The state that a log implies.
 //!
-//! Hashes cover what was said and what was done, not the records that say how it is shown: tips,
-//! bookmarks, deletions, splits, titles. Those are what the log's changes left behind, so they
-//! can be compared with it.
+//! Hashes cover content and operations, not the records of how a conversation is shown: tips,
+//! bookmarks, deletions, splits, titles. Those follow from the log's changes, so they can be
+//! compared with it.
 //!
 //! Almost everything follows from the log exactly. Where a branch or a bookmark ends that an undo
-//! or a redo has put back depends on the tree as it was then; it is compared again once it has
-//! been moved anew. Entries whose detail was erased tell nothing, and neither does what follows
-//! from them. Titles, metadata and origins that a turn or a conversation was made with are in no
-//! entry.
+//! or a redo has put back depends on the tree as it was then; it is compared again once it has been
+//! moved. Nothing follows from entries whose detail was erased. Titles, metadata and origins that a
+//! turn or a conversation was made with are in no entry.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,18 +22,18 @@ use crate::log::change::{
 use crate::log::history::detail;
 use crate::ops::undo::{REDO, UNDO};
 
-/// What is known about a branch.
+/// The expected state of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedBranch {
     /// All of it.
     Exact(BranchImage),
-    /// It is there; an undo, or an entry that was erased, has set it in a way that is not told.
+    /// It exists; an undo or an erased entry has set it to an unknown state.
     Unknown,
     /// It is not there.
     Removed,
 }
 
-/// A chain of turns that the log tells of.
+/// A chain of turns that the log records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoggedChain {
     /// The operation that made them.
@@ -48,7 +47,7 @@ pub(crate) struct LoggedChain {
 }
 
 impl LoggedChain {
-    /// Whether the turns that the operation made, in order, have the ids that it sealed.
+    /// Returns whether the turns that the operation made, in order, have the ids that it sealed.
     pub(crate) fn has_ids(&self, made: &[TurnId]) -> bool {
         let Some(sealed) = self.ids else {
             return true;
@@ -124,13 +123,13 @@ impl ExpectedState {
         }
     }
 
-    /// Nothing is known any more about titles and metadata.
+    /// Forgets titles and metadata.
     fn forget_text_fields(&mut self) {
         self.fields.clear();
         self.metadata.clear();
     }
 
-    /// Nothing is known any more about records of which only the last change counts.
+    /// Forgets records of which only the last change counts.
     pub(crate) fn forget_movable_state(&mut self) {
         self.forget_text_fields();
         self.bookmarks.clear();
@@ -139,7 +138,7 @@ impl ExpectedState {
         }
     }
 
-    /// What a repair left out is not expected any more, and what it set anew is not known.
+    /// Drops the expectations about records that a repair left out or changed.
     fn repaired(&mut self, entry: &OperationDetail) {
         self.complete = false;
         self.forget_movable_state();
@@ -211,8 +210,7 @@ impl ExpectedState {
             self.forget_movable_state();
             return;
         };
-        // An operation is undone when it holds, and done again when it does not: whichever way
-        // was asked for, it is the other one now.
+        // An undo or redo toggles whether its target is in effect, whichever was requested.
         let redone = self.undone.remove(&target);
         if !redone {
             self.undone.insert(target);

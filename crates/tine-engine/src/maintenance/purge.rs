@@ -1,7 +1,7 @@
-//! Erasure for real: what was said leaves every table, log entry and free page.
+//! Permanent erasure: content is removed from every table, log entry and free page.
 //!
-//! Hashes and skeleton stay, so that the chain is still verifiable around what is gone; the
-//! digest of what was said stays, so that it is recognised and not brought back.
+//! Hashes and skeleton stay, so that the chain is still verifiable around what is gone; the digest
+//! of the content stays, so that it is recognised and not restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub(crate) const KIND: &str = "purge";
 
 impl Engine {
     /// Erases what a turn, or a whole conversation, says. Asks twice: the first call, without
-    /// `confirm`, tells what would go and the word to confirm with. Cannot be undone.
+    /// `confirm`, returns what would be erased and the confirmation code. Cannot be undone.
     pub fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
         if request.confirm.is_none() {
             let plan = self.read(|records| PurgePlan::new(records, call, &request.target))?;
@@ -46,7 +46,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// How many of these turns of a conversation still say what they said.
+    /// Counts the turns of a conversation that are not erased.
     pub(crate) fn count_unerased(
         &self,
         call: &Call,
@@ -298,7 +298,7 @@ impl PurgePlan {
         Ok(())
     }
 
-    /// A word that stands for just what would go.
+    /// Returns a code that identifies what would be erased.
     fn confirmation_code(&self) -> String {
         let ids = self.turns.iter().map(|turn| text(&turn.id)).collect();
         let what = object([
@@ -322,7 +322,7 @@ impl PurgePlan {
     }
 }
 
-/// The turn and all that hold part or whole of its text because of a split, undone or not.
+/// Returns the turn and all that hold part or whole of its text because of a split, undone or not.
 fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     let mut top = tree.turn(loc)?;
     'up: while let Some(whole) = top.origin.part_of {
@@ -368,8 +368,8 @@ fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     Ok(found)
 }
 
-/// Entries of the log whose detail repeats something that is to go, and the sources that any
-/// entry tells of.
+/// Returns the entries of the log whose detail repeats erased content, and the sources that any
+/// entry mentions.
 fn repeating_operations(
     records: &dyn Read,
     conversation: &Conversation,

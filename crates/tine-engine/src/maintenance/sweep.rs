@@ -1,7 +1,7 @@
-//! Erasures whose traces may linger in free pages and in the index of words.
+//! Erasures whose traces may linger in free pages and in the search index.
 //!
 //! An erasure is one transaction; sweeping files belongs to none. So the transaction leaves a note,
-//! which goes once the files are swept. Whoever finds one later does what was left.
+//! which is removed once the files are swept. A later run that finds one completes the work.
 
 use tine_core::{ConversationId, ProjectId};
 use tine_store::{
@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-/// The notes of a project, and the turns that were erased where they are.
+/// Returns the notes of a project, and the turns that were erased where they are.
 fn left(records: &dyn Read, project: &ProjectId) -> Result<(Vec<PendingErasure>, Vec<TurnLoc>)> {
     let query = RecordQuery::all(Family::PendingErasure);
     let pending: Vec<PendingErasure> = records.list(project, &query, NOTES)?;

@@ -26,7 +26,8 @@ impl Engine {
         self.appended(call, receipt, &replay)
     }
 
-    /// An id for [`append_as`](Engine::append_as), to be told before there is a turn of it.
+    /// Mints an id for [`append_as`](Engine::append_as), so that it can be announced before the
+    /// turn exists.
     pub fn promise_turn_id(&self) -> TurnId {
         TurnId::from_bytes(self.new_id(self.now()))
     }
@@ -104,8 +105,8 @@ pub(crate) fn promise(mutation: &Mutation<'_>, id: TurnId) -> Result<()> {
     Ok(())
 }
 
-/// Returns what an idempotency key covers of a message. Contents enter by digest, which tells them
-/// apart as well and costs no copy.
+/// Returns what an idempotency key covers of a message. Content enters as a digest, which costs no
+/// copy.
 pub(crate) fn message_payload(message: &Message) -> Json {
     let mut out = String::new();
     write_message_payload(&mut out, message);
@@ -177,7 +178,7 @@ impl Receipt for AppendReceipt {
     }
 }
 
-/// Where an append begins and which branch follows.
+/// Where an append starts, and the branch that moves.
 struct AppendTarget {
     start: Option<TurnLoc>,
     branch: Option<Branch>,
@@ -229,7 +230,7 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
     Ok(AppendReceipt { turns, branch, forked: target.forked })
 }
 
-/// A turn that was found below `above`, which spares looking its parents up.
+/// Returns a turn that was found below `above`, which spares looking its parents up.
 fn reused_view(
     tree: &Tree<'_>,
     id: &ConversationId,
@@ -255,7 +256,7 @@ pub(crate) fn refuse_purged(conversation: &tine_store::Conversation) -> Result<(
     Ok(())
 }
 
-/// The branch that is to grow, if it is there, and its name; `main` where none is named.
+/// Returns the branch to append to, if it exists, and its name; `main` by default.
 pub(crate) fn target_branch(
     mutation: &Mutation<'_>,
     wanted: Option<&str>,
@@ -271,7 +272,7 @@ pub(crate) fn target_branch(
     Ok((branch, name))
 }
 
-/// Decides where the append begins and on which branch, as the contract says.
+/// Determines where the append starts and on which branch.
 fn append_target(mutation: &Mutation<'_>, request: &Append) -> Result<AppendTarget> {
     let records = mutation.reader();
     let key = mutation.key();
@@ -319,7 +320,7 @@ fn within(mutation: &Mutation<'_>, turn: &tine_core::Reference) -> Result<TreePo
     resolve::find(mutation.reader(), mutation.call, &wanted)
 }
 
-/// The error of a lost race, with what the caller needs to go on.
+/// Returns the error of a lost race, with the actual tip.
 pub(crate) fn conflict(
     mutation: &Mutation<'_>,
     branch: &Name,
@@ -340,9 +341,9 @@ pub(crate) fn conflict(
 /// Numbers that are tried one by one before larger steps are taken.
 const NAMES_TRIED: u64 = 16;
 
-/// A name of the form `{base}-1`, `{base}-2` … that no branch has. Of the first sixteen it is the
-/// smallest. Behind these it is a free one whose predecessor is taken: the smallest as long as no
-/// branch in between was removed or renamed, else gaps may stay. The cost is bounded by the
+/// Returns a name of the form `{base}-1`, `{base}-2` … that no branch has. Of the first sixteen it
+/// is the smallest. After these it is a free one whose predecessor is taken: the smallest as long
+/// as no branch in between was removed or renamed, else gaps may stay. The cost is bounded by the
 /// logarithm of the number; finding every gap would take a look at every branch.
 pub(crate) fn free_name(
     records: &dyn Read,
@@ -372,8 +373,8 @@ pub(crate) fn free_name(
     Ok(name(open))
 }
 
-/// The first live child that says the same; of a split turn its last half, from which matching
-/// goes on.
+/// Returns the first live child that says the same; of a split turn its last half, from which
+/// matching goes on.
 pub(crate) fn equal_child(
     tree: &Tree<'_>,
     parent: Option<TurnLoc>,
@@ -402,14 +403,14 @@ pub(crate) fn same_message(turn: &Turn, message: &Message) -> bool {
     }
 }
 
-/// Turns that were just made, one under the other.
+/// A chain of new turns.
 pub(crate) struct TurnChain {
     parent: Option<Turn>,
     pub turns: Vec<Turn>,
 }
 
 impl TurnChain {
-    /// The turns as shown: the parent was live, so raw and shown parents are the same.
+    /// Returns the turns as shown: the parent was live, so raw and shown parents are the same.
     pub(crate) fn into_views(self, id: &ConversationId) -> impl Iterator<Item = TurnView> {
         let mut above = self.parent.map(|parent| (parent.hash, parent.id));
         self.turns.into_iter().map(move |turn| {
@@ -430,7 +431,7 @@ pub(crate) fn make_chain(
     make_chain_with_siblings(mutation, parent, None, messages, origin)
 }
 
-/// The same where the raw children of the turn may be known.
+/// Like `make_chain`, with the raw children of the parent if they are known.
 fn make_chain_with_siblings(
     mutation: &mut Mutation<'_>,
     parent: Option<TurnLoc>,
@@ -559,7 +560,7 @@ fn advance_branch(
     }
 }
 
-/// The digest by which an erased turn is recognised.
+/// Returns the digest by which an erased turn is recognised.
 pub(crate) fn digest_of(turn: &Turn) -> tine_core::Digest {
     match &turn.content {
         Content::Kept(body) => message_digest(turn.role, body, turn.tool_call_id.as_deref()),

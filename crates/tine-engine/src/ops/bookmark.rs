@@ -16,8 +16,8 @@ impl Engine {
     /// A reference means a branch before it means a bookmark, so `main` and the names of branches
     /// of the turn's conversation are refused: such a bookmark would never be found. The other way
     /// round nothing is refused. Branches belong to one conversation and are often named by
-    /// programs; a bookmark that somebody set elsewhere in the project does not stop them, and
-    /// where a branch gets a bookmark's name the branch is meant.
+    /// programs; a bookmark elsewhere in the project does not block them, and where a branch gets a
+    /// bookmark's name the branch is meant.
     pub fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
         let payload = |(name, turn): &(Name, TurnRef)| {
             object([
@@ -30,7 +30,7 @@ impl Engine {
         Ok(view)
     }
 
-    /// Removes a bookmark, and tells where it was.
+    /// Removes a bookmark and returns it.
     pub fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
         let payload = |name: &Name| object([("name", text(name))]);
         let (gone, _) =
@@ -46,7 +46,7 @@ impl Engine {
         Ok(gone)
     }
 
-    /// One bookmark.
+    /// Returns one bookmark.
     pub fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
         self.read(|records| {
             let found = records.bookmark(&call.project, name)?;

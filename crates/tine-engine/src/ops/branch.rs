@@ -20,7 +20,7 @@ impl Engine {
         })
     }
 
-    /// One branch, by name or id.
+    /// Returns one branch, by name or id.
     pub fn branch(
         &self,
         call: &Call,
@@ -34,7 +34,7 @@ impl Engine {
         })
     }
 
-    /// The branch of that id, in whichever conversation of the project it is.
+    /// Returns the branch of that id, in whichever conversation of the project it is.
     pub fn branch_by_id(&self, call: &Call, id: BranchId) -> Result<BranchView> {
         self.read(|records| {
             if let Some(branch) = records.branch_by_id(&call.project, &id)? {
@@ -67,8 +67,8 @@ impl Engine {
         Ok(view)
     }
 
-    /// Removes a branch, and tells how it was. Its turns stay; those that no other branch leads
-    /// to become tails.
+    /// Removes a branch and returns it. Its turns stay; those that no other branch leads to become
+    /// tails.
     pub fn delete_branch(
         &self,
         call: &Call,

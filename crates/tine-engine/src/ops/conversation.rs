@@ -76,7 +76,7 @@ impl Engine {
         })
     }
 
-    /// One conversation.
+    /// Returns one conversation.
     pub fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
         self.read(|records| {
             let found = resolve::conversation(records, call, id)?;
@@ -84,8 +84,8 @@ impl Engine {
         })
     }
 
-    /// The conversation of an answer; one that is only known by its id as it is now, also when
-    /// its making was undone since: a repeated call gives the first answer again.
+    /// Loads the conversation of an answer, if it is given by id, even if its creation was undone
+    /// since: a replay repeats the first answer.
     fn load_conversation(
         &self,
         call: &Call,

@@ -86,7 +86,7 @@ impl DeletionPlan {
         })
     }
 
-    /// What the caller is told; branches as they are in the store now.
+    /// Returns the answer; branches as they will be.
     fn answer(&self, records: &dyn Read, place: &TreePosition, dry_run: bool) -> Result<Deleted> {
         let id = &place.conversation.id;
         let tree = Tree::new(records, place.conversation.key);

@@ -1,5 +1,4 @@
-//! Other versions beside a turn: edited by somebody, or answered anew by a model. The turn itself
-//! never changes.
+//! Other versions of a turn: edits, and regenerated answers. The turn itself never changes.
 
 use tine_core::json::{Json, object};
 use tine_core::{Message, Metadata, Role, Status};

@@ -78,8 +78,8 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
     views::branch(mutation.reader(), &id, &branch)
 }
 
-/// The turn before this one as shown. Before a split turn, named by its own id or hash, is before
-/// its first half, whether or not the last one is still shown.
+/// Returns the turn before this one as shown. Before a split turn, named by its own id or hash, is
+/// before its first half, whether or not the last one is still shown.
 fn before_turn(
     mutation: &mut Mutation<'_>,
     wanted: &TurnRef,

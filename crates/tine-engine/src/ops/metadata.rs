@@ -100,7 +100,7 @@ fn apply(
     Ok(())
 }
 
-/// The title to show: a person's, or a machine's while there is none and nothing follows.
+/// Returns the title to show: a person's, or a machine's while there is none and nothing follows.
 pub(crate) fn shown_title(metadata: &tine_core::Metadata, has_children: bool) -> Option<String> {
     match (&metadata.title, &metadata.auto_title) {
         (Some(title), _) => Some(title.clone()),

@@ -6,8 +6,7 @@ use tine_store::Project;
 use crate::{Engine, Error, ProjectView, Result};
 
 impl Engine {
-    /// Makes a project, or finds it: both are the same to whoever wants to use it. Answers
-    /// whether it is new.
+    /// Creates a project, or finds it; returns whether it is new.
     pub fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
         let (id, now) = (id.clone(), self.now());
         self.write(move |records| {
@@ -20,7 +19,8 @@ impl Engine {
         })
     }
 
-    /// All projects, in order of id. `default` is always there, even before it holds anything.
+    /// Returns all projects, in order of id. `default` is always there, even before it holds
+    /// anything.
     pub fn projects(&self) -> Result<Vec<ProjectView>> {
         let default = ProjectView { id: ProjectId::default(), created_at: None };
         let mut found: Vec<ProjectView> =
@@ -32,7 +32,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// One project.
+    /// Returns one project.
     pub fn project(&self, id: &ProjectId) -> Result<ProjectView> {
         match self.read(|records| Ok(records.project(id)?))? {
             Some(project) => Ok(view(project)),

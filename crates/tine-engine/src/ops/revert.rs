@@ -13,8 +13,8 @@ use crate::tree::views;
 use crate::{BranchView, Call, Engine, Error, MoveBranch, Result, TurnRef};
 
 impl Engine {
-    /// Moves a branch back to an earlier turn of its line, or to the root. What lay behind
-    /// becomes a tail.
+    /// Moves a branch back to an earlier turn of its line, or to the root. The turns after it
+    /// become a tail.
     pub fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
         let (view, _) = self.mutate(call, "revert", request, payload, |mutation, request| {
             let branch = open_branch(mutation, request)?;
@@ -97,8 +97,8 @@ fn arrive(mutation: &mut Mutation<'_>, branch: &Branch, to: Option<TurnLoc>) -> 
     views::branch(mutation.reader(), &id, &branch)
 }
 
-/// Where the newest revert that led to the present tip came from. Turns that were split since
-/// are what is shown of them now.
+/// Returns where the newest revert that led to the present tip came from. Turns that were split
+/// since are what is shown of them now.
 fn before_last_revert(mutation: &Mutation<'_>, branch: &Branch) -> Result<Option<TurnLoc>> {
     let records = mutation.reader();
     let mut reverts = Vec::new();

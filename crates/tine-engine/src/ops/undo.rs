@@ -1,4 +1,4 @@
-//! The operation log taken back and done again.
+//! Undo and redo of operations.
 //!
 //! An operation can be undone when no later one that still holds depends on it: none read a
 //! record that it wrote (that is noted in the log as `depends_on`), and none wrote one of its
@@ -22,19 +22,19 @@ use crate::ops::conversation::{visibility_from, visibility_json};
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Result, Undone};
 
-/// The kind of an operation that takes another back.
+/// The kind of an undo.
 pub(crate) const UNDO: &str = "undo";
 
-/// The kind of an operation that does another again.
+/// The kind of a redo.
 pub(crate) const REDO: &str = "redo";
 
-/// Whether operations of a kind take another back, or do it again.
+/// Returns whether a kind is undo or redo.
 pub(crate) fn is_undo_or_redo(kind: &str) -> bool {
     matches!(kind, UNDO | REDO)
 }
 
 impl Engine {
-    /// Undoes an operation; without a number, the newest that holds.
+    /// Undoes an operation; by default the newest that is in effect.
     pub fn undo(
         &self,
         call: &Call,
@@ -44,7 +44,7 @@ impl Engine {
         self.undo_or_redo(call, UNDO, conversation, operation)
     }
 
-    /// Does an undone operation again; without a number, the one undone last.
+    /// Redoes an undone operation; by default the one undone last.
     pub fn redo(
         &self,
         call: &Call,
@@ -79,7 +79,7 @@ impl Engine {
     }
 }
 
-/// Which way a call goes. Undoing an undo is redoing, and the other way round.
+/// What a call does to its target. Undoing an undo is a redo, and the reverse.
 enum UndoAction {
     Undo(Operation),
     Redo(Operation),
@@ -120,7 +120,7 @@ fn pick_action(
     newest.map(UndoAction::Undo).ok_or_else(|| Error::invalid("there is nothing to undo here"))
 }
 
-/// The operation that was undone last and still is.
+/// Returns the operation that was undone last and still is.
 fn last_undone(records: &dyn Read, key: tine_store::ConversationKey) -> Result<Option<Operation>> {
     let mut undos = Vec::new();
     records.operations(key, 1, u64::MAX, &mut |operation| {
@@ -293,7 +293,7 @@ fn dependents(
         }
         Ok(true)
     })?;
-    // Whoever works in a conversation has read its root.
+    // Every operation in a conversation depends on its root.
     let makes_conversation = makes_conversation(changes);
     let mut dependents = Vec::new();
     for operation in later.iter().filter(|operation| operation.seq != target.seq) {
@@ -318,7 +318,8 @@ fn dependents(
     Ok(dependents)
 }
 
-/// Whether an operation made its conversation: undone, it leaves it as if it were not there.
+/// Returns whether an operation made its conversation: undone, it leaves it as if it were not
+/// there.
 fn makes_conversation(changes: &[LoggedChange]) -> bool {
     let undone = visibility_json(Visibility::Undone);
     changes.iter().any(
@@ -326,7 +327,7 @@ fn makes_conversation(changes: &[LoggedChange]) -> bool {
     )
 }
 
-/// Whether a record must be as the operation left it, or as it found it.
+/// The state of a record before or after an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChangeSide {
     Before,
@@ -354,9 +355,9 @@ fn locate(mutation: &Mutation<'_>, id: &TurnId) -> Result<TurnLoc> {
     Ok(required(found, || format!("turn {id}"))?.1)
 }
 
-/// Refuses when a record is not on the side from which the operation is taken back or redone.
-/// The log of this conversation has been looked through already; this sees changes from
-/// elsewhere, and whatever would leave the tree in disorder.
+/// Refuses if a record is not in the state from which the operation is undone or redone. The log of
+/// this conversation has been looked through already; this sees changes from elsewhere, and
+/// whatever would leave the tree in disorder.
 fn check_current(
     mutation: &Mutation<'_>,
     target: &Operation,
@@ -454,7 +455,7 @@ fn check_current(
     Ok(())
 }
 
-/// A tip as it was noted, moved to what is shown of it now.
+/// Returns the shown turn nearest to a logged tip.
 fn nearest_shown(mutation: &Mutation<'_>, tip: Option<TurnId>) -> Result<Option<TurnLoc>> {
     match tip {
         None => Ok(None),
@@ -462,7 +463,7 @@ fn nearest_shown(mutation: &Mutation<'_>, tip: Option<TurnId>) -> Result<Option<
     }
 }
 
-/// The same for a bookmark, whose turn may lie in another conversation.
+/// Returns the shown turn nearest to a logged bookmark, which may be in another conversation.
 fn nearest_shown_bookmark(
     mutation: &Mutation<'_>,
     image: &BookmarkImage,
@@ -481,7 +482,7 @@ pub(crate) fn field_value(conversation: &Conversation, field: ConversationField)
     }
 }
 
-/// Brings one record to the side it should be on.
+/// Sets a record to its state on one side of the change.
 fn put(
     mutation: &mut Mutation<'_>,
     target: &Operation,
@@ -588,8 +589,8 @@ fn put_branch(
     mutation.put_branch(present.as_ref(), &branch)
 }
 
-/// A deletion with all below it writes whether each of these turns is shown. Whoever has hidden
-/// one of them since, other than those whom the deletion found there, wrote the same record.
+/// A deletion with all below it writes whether each of these turns is shown. An operation that has
+/// hidden one of them since wrote the same record.
 fn refuse_hidden_since(
     mutation: &Mutation<'_>,
     target: &Operation,
@@ -662,8 +663,8 @@ fn finish(mutation: &mut Mutation<'_>, target: &Operation, undone: bool) -> Resu
             return Err(changed_since(target, format!("the bookmark `{}`", bookmark.name)));
         }
     }
-    // What an undo did is told by the operation that it names; its own changes would only say
-    // the same backwards.
+    // The log entry of an undo names its target; its own changes would only repeat the target's in
+    // reverse.
     mutation.forget_changes();
     mutation.fact("operation", target.seq);
     Ok(Undone { target: target.seq, kind: target.kind.clone(), seq: mutation.seq() })

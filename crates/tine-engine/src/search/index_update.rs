@@ -1,11 +1,10 @@
-//! Bringing the search index forward along the feed.
+//! Updates the search index from the feed.
 //!
 //! An operation adds the turns that it made, replaces those whose metadata it changed, and erases
 //! those that it purged. Deleting, undoing and splitting change nothing here: what is shown is
 //! asked of the tree when something is found.
 //!
-//! An index that does not belong to this log (the store was replaced by an older copy) begins
-//! anew.
+//! An index that does not belong to this log (the store was replaced by an older copy) is rebuilt.
 
 use std::collections::HashMap;
 
@@ -23,18 +22,18 @@ use crate::{Engine, Error, Refreshed, Result};
 /// Operations of one batch at most.
 const BATCH_OPERATIONS: usize = 16_384;
 
-/// Bytes of text behind which a batch ends.
+/// Bytes of text after which a batch ends.
 const BATCH_BYTES: usize = 32 << 20;
 
 impl Engine {
-    /// Brings the search index up to date. A search does so by itself; whoever runs for long can
-    /// call this now and then, so that a search finds less to do.
+    /// Updates the search index. A search does so by itself; a long-running process can call this
+    /// periodically so that searches have less to do.
     pub fn refresh_search(&self) -> Result<Refreshed> {
         let end = self.read(|records| Ok(records.feed_end()?))?;
         self.update_index(end)
     }
 
-    /// Brings the search index at least up to an operation.
+    /// Updates the search index at least up to an operation.
     pub(super) fn update_index(&self, end: Option<IndexMark>) -> Result<Refreshed> {
         let mut done = Refreshed::default();
         while !self.index_covers(end)? {
@@ -76,14 +75,14 @@ impl Engine {
     }
 }
 
-/// Whether an index with this mark was made from this log.
+/// Returns whether an index with this mark was made from this log.
 fn is_from_log(records: &dyn Read, mark: IndexMark) -> Stored<bool> {
     let before = FeedPosition(mark.at.0.saturating_sub(1));
     let there = records.feed(before, 1)?;
     Ok(there.first().is_some_and(|(at, there)| *at == mark.at && there.hash == mark.hash))
 }
 
-/// One step of an index along the feed.
+/// One batch of operations to index.
 struct IndexBatch<'b> {
     records: &'b dyn Read,
     index: &'b mut dyn Index,
@@ -166,7 +165,7 @@ impl IndexBatch<'_> {
 }
 
 /// Turns whose metadata an operation changed, or that it erased. A detail that cannot be read says
-/// nothing: it was erased with the turns that it told about.
+/// nothing: it was erased with its turns.
 fn touched(records: &dyn Read, operation: &Operation) -> Stored<Vec<(TurnId, bool)>> {
     let entry = match operation.kind.as_str() {
         // Most operations are appends, and an append touches no turn but its own.

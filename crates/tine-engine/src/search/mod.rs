@@ -1,7 +1,7 @@
 //! Finding turns by what they say.
 //!
-//! 1. The index is brought forward to where the feed ended when the search began, so that nothing
-//!    that was acknowledged before is missed, whoever wrote it.
+//! 1. The index is updated to the end of the feed at the time of the search, so that every write
+//!    acknowledged before is found, whichever process made it.
 //! 2. The store names candidates, best first.
 //! 3. Each is looked up in a state of the store that is at least as new: only turns that are
 //!    shown, pass the filters and say it now are hits.
@@ -28,7 +28,7 @@ use crate::tree::resolve;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, SearchWindow};
 
-/// Hits in a page when nobody says how many.
+/// Default number of hits in a page.
 const HITS: usize = 20;
 
 /// Branches that a hit lists.
@@ -46,8 +46,8 @@ impl Engine {
     /// # let engine = Engine::new(tine_store::MemoryStore::new());
     /// # let call = Call::by("somebody");
     /// # let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
-    /// let said = Message::text(Role::User, "What's the best time to visit Tōkyō (東京都)?");
-    /// engine.append(&call, Append::to(trip, vec![said]))?;
+    /// let question = Message::text(Role::User, "What's the best time to visit Tōkyō (東京都)?");
+    /// engine.append(&call, Append::to(trip, vec![question]))?;
     /// for words in ["tokyo", "\"best time\" vis*", "京都", "osaka OR tokyo -winter"] {
     ///     assert_eq!(engine.search(&call, SearchQuery::of(words))?.hits.len(), 1);
     /// }
@@ -133,7 +133,7 @@ struct Search<'s> {
     query: &'s TextQuery,
 }
 
-/// A conversation in which something was found.
+/// A conversation with hits.
 struct HitConversation<'s> {
     conversation: Conversation,
     tree: Tree<'s>,
@@ -189,7 +189,7 @@ impl<'s> Search<'s> {
         Ok(page)
     }
 
-    /// A conversation whose turns may be shown.
+    /// Returns a conversation whose turns may be shown.
     fn hit_conversation(
         &self,
         key: ConversationKey,
@@ -290,7 +290,7 @@ impl SearchCursor {
     }
 }
 
-/// What tells one search from another.
+/// Returns a digest that identifies a search.
 fn digest(request: &SearchQuery) -> String {
     let SearchQuery { words, conversation, branch, role, from, to, tags, archived, .. } = request;
     let all =

@@ -1,4 +1,4 @@
-//! From what a person types to what is looked for.
+//! Parses search queries.
 //!
 //! Words stand side by side and must all be there. `"…"` is a phrase, `word*` a beginning, `OR`
 //! joins its two neighbours, `-` leaves out. A word with punctuation in it (`don't`, `foo_bar`) is
@@ -11,7 +11,7 @@ use tine_store::{Phrase, TextQuery};
 
 use crate::{Error, Result};
 
-/// One thing that was typed.
+/// One token of a query.
 enum QueryToken {
     Or,
     Wanted(Phrase),

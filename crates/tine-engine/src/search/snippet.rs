@@ -17,7 +17,7 @@ const BEFORE: usize = 40;
 /// Characters that an edge moves at most to fall between words.
 const SLACK: usize = 16;
 
-/// A piece of text with marked stretches.
+/// An excerpt with highlighted ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Snippet {
     pub text: String,
@@ -30,7 +30,7 @@ struct Match {
     range: Range<usize>,
 }
 
-/// The best part of the pieces, if together they say what is looked for.
+/// Returns the best excerpt of the pieces, if they match the query.
 pub(super) fn snippet(query: &TextQuery, pieces: &[String]) -> Option<Snippet> {
     let terms: Vec<_> = pieces.iter().map(|piece| tokenizer::terms(piece)).collect();
     if query.none.iter().any(|phrase| terms.iter().any(|piece| !phrase.find(piece).is_empty())) {
@@ -64,7 +64,7 @@ pub(super) fn snippet(query: &TextQuery, pieces: &[String]) -> Option<Snippet> {
     best.map(|(_, piece, start)| cut(&pieces[piece], start, &matches[piece]))
 }
 
-/// Where a window with the most different phrases begins, and how many those are.
+/// Returns where a window with the most different phrases begins, and how many those are.
 fn densest(matches: &[Match]) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     for (at, first) in matches.iter().enumerate().take(LENGTH) {

@@ -1,10 +1,10 @@
-//! How far logs have come, and what lies behind a place in one. See `docs/sync.md`.
+//! Log positions, and deltas after a position. See `docs/sync.md`.
 //!
 //! Invariants:
 //!
-//! - A delta that continues a log names the entry behind which it begins by number and hash, and
-//!   is of use only to who has that very entry.
-//! - Whatever a record of a delta names is in it, or is told beside it with its hash.
+//! - A delta that continues a log names the entry after which it begins by number and hash, and
+//!   applies only to a log with that entry.
+//! - Every turn that a record of a delta names is in it, or is listed with its hash.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -25,7 +25,7 @@ use crate::tree::resolve;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Listing, LogEnd, LogMark, LogMerge, LogMerges, Page, Result};
 
-/// The newest merges that are told.
+/// The most merges to return.
 const MERGES: usize = 1_000;
 
 /// Returns a mark as log entries hold it.
@@ -41,13 +41,13 @@ pub(super) fn mark_from_json(json: &Json) -> Option<LogMark> {
 /// What a delta is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// To go on with a log: everything that changed.
+    /// To continue a log: everything that changed.
     Log,
-    /// To be taken over into a log that went another way: turns, and the branches that end there.
+    /// To merge into a diverged log: turns, and the branches that end there.
     Turns,
 }
 
-/// What of a conversation came behind a place in its log.
+/// What changed in a conversation after a position in its log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
     /// What it is for.
@@ -60,12 +60,12 @@ pub struct Delta {
     pub known: BTreeMap<TurnId, TurnHash>,
     /// Its records, in the order of a bundle.
     pub records: Vec<BundleRecord>,
-    /// How many bytes it took on its way; about, where it did not travel.
+    /// Bytes transferred; an estimate for a local delta.
     pub bytes: u64,
 }
 
 impl Delta {
-    /// How many turns it brings.
+    /// Returns the number of turns.
     pub fn turns(&self) -> usize {
         let is_turn = |record: &&BundleRecord| matches!(record, BundleRecord::Turn { .. });
         self.records.iter().filter(is_turn).count()
@@ -73,8 +73,8 @@ impl Delta {
 }
 
 impl Engine {
-    /// How far the logs of a project have come, in the order in which the conversations were
-    /// made; also of what is not shown, and of what was done outside of conversations.
+    /// Returns how far the logs of a project have come, in the order in which the conversations
+    /// were made; also of what is not shown, and of what was done outside of conversations.
     pub fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
         let limit = self.page_limit(page.limit)?;
         let after = match &page.cursor {
@@ -95,7 +95,7 @@ impl Engine {
         })
     }
 
-    /// The last entry of a conversation's log, if the conversation is here in any form.
+    /// Returns the last entry of a conversation's log, if the conversation is here in any form.
     pub fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
         self.read(|records| match records.conversation(&call.project, id)? {
             Some(found) => end_of(records, found.key),
@@ -103,7 +103,8 @@ impl Engine {
         })
     }
 
-    /// The hashes of these entries of a conversation's log; `None` for those that it has not.
+    /// Returns the hashes of these entries of a conversation's log; `None` for those that it has
+    /// not.
     pub fn log_hashes(
         &self,
         call: &Call,
@@ -119,7 +120,7 @@ impl Engine {
         })
     }
 
-    /// What a conversation's log tells about other logs behind an entry.
+    /// Returns what a conversation's log records about other logs after an entry.
     pub fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
         self.read(|records| {
             let mut merges = LogMerges::default();
@@ -143,7 +144,7 @@ impl Engine {
         })
     }
 
-    /// What of a conversation came behind an entry of its log.
+    /// Returns what changed in a conversation after an entry of its log.
     ///
     /// The whole conversation comes where something from before was altered that only the whole
     /// tells, as by an erasure.
@@ -193,7 +194,7 @@ fn end_of(records: &dyn Read, key: ConversationKey) -> Result<Option<LogMark>> {
     Ok(records.log_end(key)?.map(|(seq, hash)| LogMark { seq, hash }))
 }
 
-/// Visits the entries behind one, each with what it tells, unless that was erased.
+/// Visits the entries after one, each with its detail, unless that was erased.
 fn for_each_after(
     records: &dyn Read,
     key: ConversationKey,
@@ -210,12 +211,12 @@ fn for_each_after(
     })?)
 }
 
-/// Whether an entry takes an earlier one back, or does it again.
+/// Returns whether an entry is an undo or a redo.
 pub(super) fn is_undo_or_redo(operation: &Operation) -> bool {
     crate::ops::undo::is_undo_or_redo(&operation.kind)
 }
 
-/// Everything that changed behind an entry; whether that is all there is.
+/// Returns whether the whole conversation is needed, and everything that changed after an entry.
 fn changed(
     records: &dyn Read,
     conversation: &Conversation,
@@ -227,7 +228,7 @@ fn changed(
     let mut selection = ExportSelection { since: after, bounded, ..ExportSelection::default() };
     let mut whole = false;
     for_each_after(records, conversation.key, after, &mut |operation, entry| match entry {
-        // An erasure and a repair reach back further than they tell.
+        // An erasure or repair changes more than its entry describes.
         Some(entry)
             if !matches!(
                 operation.kind.as_str(),
@@ -264,10 +265,10 @@ fn with_metadata(entry: &OperationDetail) -> Vec<TurnId> {
     entry.changes.iter().filter_map(turn).collect()
 }
 
-/// The turns that were made behind an entry and are there, and the branches that end on them.
+/// Returns the turns that were made after an entry and exist, and the branches that end on them.
 ///
-/// Halves of a turn, and turns that were deleted alone, come only where something was said below
-/// them; then also those from before the entry, since they may not have come at the time.
+/// Halves of a turn, and turns that were deleted alone, are included only if they have descendants;
+/// then also those from before the entry, since they may not have been sent at the time.
 fn new_turns(
     records: &dyn Read,
     conversation: &Conversation,
@@ -359,8 +360,8 @@ fn new_turns(
     Ok(exported)
 }
 
-/// The turns above the first ones told that may not be on the other side although they are from
-/// before: halves, and turns that were deleted alone, up to the next other one.
+/// Returns the turns above the first exported ones that the other side may lack although they are
+/// from before: halves, and turns that were deleted alone, up to the next other one.
 fn leading(
     tree: &Tree<'_>,
     ids: &HashMap<TurnLoc, TurnId>,
@@ -388,7 +389,8 @@ fn leading(
     Ok(above)
 }
 
-/// The turn that is no half itself and of which one is a part: those in between stay where they are.
+/// Returns the turn that is no half itself and of which one is a part: those in between stay where
+/// they are.
 fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId> {
     let (mut top, mut seen) = (whole, HashSet::new());
     while seen.insert(top)
@@ -400,7 +402,7 @@ fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId
     Ok(top)
 }
 
-/// What a visitor is handed, as long as it is not too much.
+/// Collects the visited records, up to a size limit.
 fn gathered(
     limit: usize,
     walk: impl FnOnce(&mut dyn FnMut(BundleRecord) -> Result<()>) -> Result<()>,
@@ -418,7 +420,7 @@ fn gathered(
     Ok(kept.into_inner())
 }
 
-/// The turns that records name and do not bring.
+/// Returns the turns that records name and do not include.
 fn referenced_turns(
     records: &dyn Read,
     conversation: &Conversation,
@@ -459,7 +461,7 @@ fn referenced_turns(
     Ok(referenced)
 }
 
-/// About how many bytes a record takes on its way.
+/// Estimates the size of a record in transfer.
 fn size(record: &BundleRecord) -> u64 {
     let ids = 256;
     let bytes = match record {

@@ -57,20 +57,20 @@ impl Engine {
     }
 }
 
-/// What of a conversation is handed out: everything, or what changed behind an operation.
+/// Which records of a conversation to export: all, or what changed after an operation.
 #[derive(Default)]
 pub(super) struct ExportSelection {
-    /// The last operation whose work is known.
+    /// The last operation that the receiver has.
     pub since: u64,
-    /// Turns made before that were changed behind it.
+    /// Earlier turns that were changed after it.
     pub changed: BTreeSet<TurnId>,
-    /// Earlier operations that were taken back or done again behind it.
+    /// Earlier operations that were undone or redone after it.
     pub undo_targets: BTreeSet<u64>,
     /// Whether it is given up once it is too much.
     pub bounded: bool,
 }
 
-/// What begins a conversation.
+/// Returns the record that begins a conversation.
 pub(super) fn conversation_record(conversation: &Conversation) -> BundleRecord {
     BundleRecord::Conversation {
         project: conversation.project.clone(),

@@ -1,4 +1,4 @@
-//! A whole tree that grew elsewhere, brought in at once.
+//! Grafts: whole trees from elsewhere, imported in one transaction.
 //!
 //! Invariants:
 //!
@@ -9,8 +9,7 @@
 //!   time under the same turn.
 //! - What was deleted, undone or purged here stays so, with everything that is new below it, and
 //!   does not come back as halves of it either.
-//! - A branch on which somebody went on here is not moved: what is new ends on a branch
-//!   `{branch}-{n}` then.
+//! - A branch that was continued here is not moved: new turns end on a branch `{branch}-{n}` then.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +30,7 @@ use crate::sync::remember;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
 
-/// A tree to be brought in.
+/// A tree to import.
 #[derive(Clone, Debug)]
 pub struct Graft {
     /// The conversation, which is made when it is not there; its id must be given. Members of
@@ -39,8 +38,7 @@ pub struct Graft {
     pub conversation: NewConversation,
     /// Its turns, parents first.
     pub turns: Vec<GraftTurn>,
-    /// Its lines, in the order in which they are laid down. A turn that lies on none is not
-    /// brought in.
+    /// Its lines, in order. A turn that lies on none is not imported.
     pub lines: Vec<GraftLine>,
     /// Whether a branch may leave turns of the tree behind, as after a rewind; otherwise it only
     /// moves forward.
@@ -50,20 +48,20 @@ pub struct Graft {
 }
 
 impl Graft {
-    /// Where what follows a turn goes. Turns that keep their hashes stay below the very turn, also
-    /// when it is shown no more or as two; everything else goes where it shows.
+    /// Returns where what follows a turn goes. Turns that keep their hashes stay below the very
+    /// turn, also when it is shown no more or as two; everything else goes where it shows.
     fn below(&self, turn: TurnLoc, attach_below: Option<TurnLoc>) -> Option<TurnLoc> {
         if self.merged.is_some() { Some(turn) } else { attach_below }
     }
 }
 
-/// One turn of a tree that is brought in.
+/// One turn of a graft.
 #[derive(Clone, Debug)]
 pub struct GraftTurn {
     /// The place of its parent in the list; `None` is the root, or the turn that `below` names.
     pub parent: Option<usize>,
-    /// A turn that is not in the list, below which it belongs, by hash; where that is not here,
-    /// neither is it brought in.
+    /// A turn that is not in the list, below which it belongs, by hash; where that is not here, it
+    /// is not imported either.
     pub below: Option<TurnHash>,
     /// What was said.
     pub message: Message,
@@ -72,7 +70,7 @@ pub struct GraftTurn {
     /// The id and hash that it has elsewhere and will have here.
     pub identity: Option<(TurnId, TurnHash)>,
     /// The turn of which it is a half, with its hash if that is known. Where that was deleted or
-    /// purged here, its halves are not brought in.
+    /// purged here, its halves are not imported.
     pub part_of: Option<(TurnId, Option<TurnHash>)>,
 }
 
@@ -85,18 +83,18 @@ pub struct GraftLine {
     pub branch: Option<Name>,
 }
 
-/// What bringing a tree in did.
+/// What a graft did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grafted {
     /// The conversation is new.
     pub created: bool,
-    /// The conversation was purged or its making undone here; nothing was brought in.
+    /// The conversation was purged or its making undone here; nothing was imported.
     pub refused: bool,
     /// For each turn of the list the one here; `None` where it is not shown here.
     pub turns: Vec<Option<TurnId>>,
     /// Turns that are new.
     pub made: u64,
-    /// Turns that were not brought in because they, or something above them, were deleted here.
+    /// Turns that were not imported because they, or something above them, were deleted here.
     pub withheld: u64,
     /// Branches that are new, by name.
     pub branches: Vec<Name>,
@@ -105,7 +103,7 @@ pub struct Grafted {
 }
 
 impl Engine {
-    /// Brings a tree in that grew elsewhere: what is new of it, in one transaction.
+    /// Imports what is new of a tree from elsewhere, in one transaction.
     ///
     /// ```
     /// use tine_core::{Message, Name, Role};
@@ -167,11 +165,11 @@ enum GraftPlacement {
     New,
 }
 
-/// How far the work has come.
+/// The progress of a graft.
 struct GraftProgress {
     /// Where each turn of the list is.
     places: Vec<GraftPlacement>,
-    /// Turns here that a branch may leave behind.
+    /// Turns here that a branch may abandon.
     ours: HashSet<TurnLoc>,
     /// For first turns of the list the turn here below which they belong.
     bases: HashMap<usize, Option<TurnLoc>>,
@@ -238,7 +236,7 @@ fn graft(batch: &mut OperationBatch<'_>, request: &Graft) -> Result<Grafted> {
     Ok(done)
 }
 
-/// Keeps in mind how far another log was looked through in vain, so that it need not be again.
+/// Stores how far another log was compared without finding anything new.
 fn remember_compared(
     batch: &mut OperationBatch<'_>,
     conversation: &Conversation,
@@ -256,7 +254,7 @@ fn begin(mutation: &mut Mutation<'_>, id: &ConversationId, new: &NewConversation
     create(mutation, Some(id.clone()), root, title, metadata, None)
 }
 
-/// Sets the title of a conversation that has none, and the members of its metadata that are told.
+/// Sets the title of a conversation that has none, and the members of its metadata that are given.
 fn describe(mutation: &mut Mutation<'_>, new: &NewConversation) -> Result<()> {
     let conversation = mutation.conversation();
     let title = match (&conversation.title, &new.title) {
@@ -271,7 +269,7 @@ fn describe(mutation: &mut Mutation<'_>, new: &NewConversation) -> Result<()> {
     patch_fields(mutation, &ConversationPatch { title, metadata, ..ConversationPatch::default() })
 }
 
-/// The turn that stands for one of the list.
+/// Returns the turn that stands for one of the list.
 fn representative(places: &[GraftPlacement], index: usize) -> usize {
     match places[index] {
         GraftPlacement::Same(earlier) => earlier,
@@ -279,7 +277,7 @@ fn representative(places: &[GraftPlacement], index: usize) -> usize {
     }
 }
 
-/// What two turns below one parent must have in common to be one.
+/// Equal for turns of the list that are the same turn.
 type MessageKey<'r> =
     (Option<usize>, Option<TurnHash>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
 
@@ -296,7 +294,7 @@ fn with_siblings(request: &Graft) -> HashSet<Option<usize>> {
     request.turns.iter().filter(again).map(|turn| turn.parent).collect()
 }
 
-/// The places of a tree of which nothing is here.
+/// Returns the placements of a tree of which no turn exists here.
 fn all_new(request: &Graft) -> Vec<GraftPlacement> {
     let crowded = with_siblings(request);
     let mut seen = HashMap::new();
@@ -356,7 +354,7 @@ fn place_all(
     Ok(places)
 }
 
-/// Whether the turn is a half of one whose text was deleted or purged here.
+/// Returns whether the turn is a half of one whose text was deleted or purged here.
 fn whole_is_gone(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<bool> {
     let project = &batch.call().project;
     match whole(batch.reader(), project, tree.conversation(), turn)? {
@@ -365,7 +363,7 @@ fn whole_is_gone(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) 
     }
 }
 
-/// Whether the text of a turn, or of a part of it, was deleted or purged here.
+/// Returns whether the text of a turn, or of a part of it, was deleted or purged here.
 fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
     if let Content::Purged(_) = tree.turn(loc)?.content {
         return Ok(true);
@@ -377,7 +375,7 @@ fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
     })
 }
 
-/// The turn here of which one is a half, also where it has another id here.
+/// Returns the turn here of which one is a half, also where it has another id here.
 fn whole(
     records: &dyn Read,
     project: &ProjectId,
@@ -410,13 +408,14 @@ fn bases(
     Ok(bases)
 }
 
-/// The turn that is here already below which one belongs; without one it is new to the root.
+/// Returns the turn that is here already below which one belongs; without one it is new to the
+/// root.
 fn base(batch: &OperationBatch<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<GraftPlacement> {
     let Some(below) = &turn.below else { return Ok(GraftPlacement::New) };
     let found = batch.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
     match found.first() {
         Some(loc) => here(tree, &tree.turn(*loc)?),
-        // It was withheld itself, or what it said was erased there.
+        // It was withheld itself, or its content was erased there.
         None => Ok(GraftPlacement::Withheld),
     }
 }
@@ -449,7 +448,7 @@ fn place(
     Ok(GraftPlacement::New)
 }
 
-/// How a turn that is here stands in the tree.
+/// Returns the placement of an existing turn.
 fn here(tree: &Tree<'_>, turn: &Turn) -> Result<GraftPlacement> {
     let attach_below = match tree.state(turn.loc)? {
         TurnState::Gone(_) => return Ok(GraftPlacement::Withheld),
@@ -556,8 +555,8 @@ fn make_turns(
     Ok(turns.last().map(|turn| turn.loc))
 }
 
-/// The id that the turn has here of which one is a half. No record shows the halves in its place,
-/// but an erasure finds them by it.
+/// Returns the id that the turn has here of which one is a half. No record shows the halves in its
+/// place, but an erasure finds them by it.
 fn part_of(mutation: &Mutation<'_>, wanted: &GraftTurn) -> Result<Option<TurnId>> {
     let found = whole(mutation.reader(), &mutation.call.project, mutation.key(), wanted)?;
     match found {
@@ -566,8 +565,8 @@ fn part_of(mutation: &Mutation<'_>, wanted: &GraftTurn) -> Result<Option<TurnId>
     }
 }
 
-/// Moves the branch of a line that has grown, unless somebody went on there: then what is new
-/// gets a branch of its own, or the one that it got the last time.
+/// Moves the branch of a line that has grown, unless it was continued here: then the new turns get
+/// a branch of their own, or the one from the last graft.
 fn follow(
     mutation: &mut Mutation<'_>,
     name: &Name,

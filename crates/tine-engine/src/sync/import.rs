@@ -1,11 +1,11 @@
 //! In: a conversation from records, every hash recomputed before anything is kept.
 //!
-//! What was stored passes the check of `verify` before the transaction ends: whoever makes up
-//! records and hashes them anew gets no further than whoever breaks them.
+//! What was stored passes the check of `verify` before the transaction ends: forged records with
+//! recomputed hashes are rejected like damaged ones.
 //!
 //! A conversation that is there already is only ever carried forward: its log must be a beginning
-//! of the bundle's. A bundle that is behind adds nothing, one that went another way is a conflict.
-//! What was purged here is therefore never brought back by an older bundle.
+//! of the bundle's. An older bundle adds nothing, a diverged one is a conflict. Content purged here
+//! is therefore never restored by an older bundle.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ impl Engine {
         Ok(self.import_as(policy, project, records)?.imported)
     }
 
-    /// The same, with what was done about names that are taken.
+    /// Imports conversations by a policy for names and erasures.
     pub(super) fn import_as(
         &self,
         policy: ImportPolicy,
@@ -93,7 +93,7 @@ impl Engine {
     }
 }
 
-/// What happens to a bookmark or an idempotency key that means something else here.
+/// What to do about a bookmark or idempotency key that is in use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameConflicts {
     /// Its conversation is refused.
@@ -112,14 +112,14 @@ pub(super) enum ErasurePolicy {
     Refused,
 }
 
-/// How what arrives meets what is here.
+/// How an import treats existing records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ImportPolicy {
     pub names: NameConflicts,
     pub erasures: ErasurePolicy,
 }
 
-/// What an import did, and what it did about names that are taken.
+/// What an import did, including names that were taken.
 #[derive(Default)]
 pub(super) struct ImportOutcome {
     pub imported: Imported,
@@ -274,7 +274,7 @@ impl IncomingConversation {
         }
     }
 
-    /// The number of its last operation.
+    /// Returns the number of its last operation.
     fn log_end(&self) -> u64 {
         self.operations.last().map_or(0, |last| last.seq)
     }
@@ -410,7 +410,7 @@ impl IncomingConversation {
         Ok((outcome, turns))
     }
 
-    /// How many operations are here already, if the bundle has more; `None` if it has not.
+    /// Returns how many operations are here already, if the bundle has more; `None` if it has not.
     fn ahead_of(&self, records: &dyn Write, present: &Conversation) -> Result<Option<u64>> {
         let refused =
             |advice| Error::Exists { what: "conversation", name: present.id.to_string(), advice };
@@ -577,8 +577,8 @@ impl IncomingConversation {
         Ok(renamed)
     }
 
-    /// The bookmark that was here before and that this one is: it may have one name here and
-    /// another one there, and may have followed a turn that was split or deleted.
+    /// Returns the existing bookmark that corresponds to an incoming one: it may have one name here
+    /// and another one there, and may have followed a turn that was split or deleted.
     fn previous_bookmark<'b>(
         &self,
         before: &'b [Bookmark],
@@ -594,8 +594,8 @@ impl IncomingConversation {
         exact.or_else(|| unmoved().find(related)).or_else(|| same().find(related))
     }
 
-    /// Whether a name means something else in this very conversation than the bookmark: another one
-    /// that arrives with it, one that the log tells of, or a branch.
+    /// Returns whether a name is used for something else in this conversation: another incoming
+    /// bookmark, a logged one, or a branch.
     fn is_other_name(&self, name: &Name, bookmark: &Bookmark) -> bool {
         let logged = |operation: &Operation| {
             let changes = detail(operation).map(|entry| entry.changes).unwrap_or_default();
@@ -653,7 +653,8 @@ impl IncomingConversation {
         Ok(())
     }
 
-    /// Whether an operation that is new here moved this very bookmark into the conversation.
+    /// Returns whether an operation that is new here moved this very bookmark into the
+    /// conversation.
     fn moved_bookmark(
         &self,
         records: &dyn Write,
@@ -678,7 +679,7 @@ impl IncomingConversation {
     }
 }
 
-/// What may change of a turn that is here already; answers whether it was erased.
+/// Updates the mutable fields of an existing turn; returns whether it was erased.
 fn carry_forward(records: &mut dyn Write, here: &Turn, there: &Turn) -> Result<bool> {
     match (&here.content, &there.content) {
         (Content::Kept(_), Content::Purged(digest)) => {
@@ -693,7 +694,8 @@ fn carry_forward(records: &mut dyn Write, here: &Turn, there: &Turn) -> Result<b
     Ok(false)
 }
 
-/// Where the next child of a turn goes: the first in its parent's segment, others in a new one.
+/// Returns where the next child of a turn goes: the first in its parent's segment, others in a new
+/// one.
 fn next_place(
     records: &mut dyn Write,
     key: ConversationKey,

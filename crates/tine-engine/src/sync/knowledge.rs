@@ -174,7 +174,8 @@ impl IncomingRecords {
         Ok(())
     }
 
-    /// Removes what the project's own log mentions and did not bring: it was removed there.
+    /// Removes records that the project's own log mentions and does not include: they were removed
+    /// there.
     pub(super) fn remove_absent(
         &self,
         records: &mut dyn Write,

@@ -1,4 +1,4 @@
-//! Two sides that hold the same conversations, wherever each of them is.
+//! Syncing two peers that hold the same conversations.
 //!
 //! Invariants:
 //!
@@ -24,20 +24,21 @@ const TRIES: u32 = 16;
 
 /// One side: an engine here, or one behind a server.
 pub trait Peer {
-    /// How far the logs of a project have come.
+    /// Returns how far the logs of a project have come.
     fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>>;
-    /// How far the log of a conversation has come, if the conversation is there in any form.
+    /// Returns how far the log of a conversation has come, if the conversation is there in any
+    /// form.
     fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>>;
-    /// The hashes of these entries of a log; `None` for those that it has not.
+    /// Returns the hashes of these entries of a log; `None` for those that it has not.
     fn log_hashes(
         &self,
         call: &Call,
         id: &ConversationId,
         entries: &[u64],
     ) -> Result<Vec<Option<OperationHash>>>;
-    /// What a log tells about other logs behind an entry.
+    /// Returns what a log records about other logs after an entry.
     fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges>;
-    /// What came behind an entry of a log.
+    /// Returns what changed after an entry of a log.
     fn delta(
         &self,
         call: &Call,
@@ -45,7 +46,7 @@ pub trait Peer {
         since: Option<LogMark>,
         scope: Scope,
     ) -> Result<Delta>;
-    /// Takes in what came behind an entry of another side's log.
+    /// Applies what changed after an entry of the other peer's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
 }
 
@@ -114,10 +115,12 @@ pub fn carry(
     Transfer { from, to, receiver: None, call, id }.carry(ends)
 }
 
-/// The same, to a side that is here and is told whether it erases what the other one has erased.
+/// Like [`carry`], to a local engine, with the choice whether to erase what the other side has
+/// erased.
 ///
-/// If it does not, a log that goes on with an erasure of something that is still here is refused
-/// ([`Error::WouldErase`]), and of one that went another way it is told ([`Pulled::unerased`]).
+/// Without `erases`, a log that continues with an erasure of something that is still here is
+/// refused ([`Error::WouldErase`]); for a diverged log, such turns are counted
+/// ([`Pulled::unerased`]).
 pub fn pull(
     from: &dyn Peer,
     into: &Engine,
@@ -130,11 +133,11 @@ pub fn pull(
     Transfer { from, to: into, receiver, call, id }.carry(ends)
 }
 
-/// One conversation on its way from one side to the other.
+/// The transfer of one conversation.
 struct Transfer<'w> {
     from: &'w dyn Peer,
     to: &'w dyn Peer,
-    /// The side that it comes to, where that was told what to do about erasures.
+    /// The receiving engine and its choice about erasures, if there is one.
     receiver: Option<LocalReceiver<'w>>,
     call: &'w Call,
     id: &'w ConversationId,
@@ -173,8 +176,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// What became of turns that were erased behind the entry that both logs share: how many of
-    /// them still say something, although that was to be known.
+    /// Applies or counts erasures after the last common entry; returns how many turns are still not
+    /// erased.
     fn erase(&self, turns: &[TurnId]) -> Result<u64> {
         match &self.receiver {
             Some(receiver) if !turns.is_empty() => match receiver.erases {
@@ -228,7 +231,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The last entry that both logs share.
+    /// Returns the last entry that both logs share.
     fn common(&self, theirs: LogMark, ours: Option<LogMark>) -> Result<Option<LogMark>> {
         let Some(ours) = ours else { return Ok(None) };
         let (mut low, mut high) = (None, theirs.seq.min(ours.seq));
@@ -256,11 +259,11 @@ impl Transfer<'_> {
         }
     }
 
-    /// The entry of a log that went another way up to which its turns have arrived.
+    /// Returns the entry of a diverged log up to which its turns have arrived.
     fn taken(&self, common: Option<LogMark>, there: &LogMerges) -> Result<Option<LogMark>> {
         let after = common.map_or(0, |mark| mark.seq);
         let here = self.to.log_merges(self.call, self.id, after)?;
-        // What was taken back or brought back since may have been left out then.
+        // Turns undone or redone since may have been left out then.
         let marks = here.merges.iter().chain(&here.compared);
         let marks = marks.filter(|merge| merge.seq >= here.turned);
         let marks: Vec<LogMark> =

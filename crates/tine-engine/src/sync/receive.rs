@@ -1,13 +1,13 @@
-//! What another store has and this one has not, taken in. See `docs/sync.md`.
+//! Receiving changes from another store. See `docs/sync.md`.
 //!
 //! Invariants:
 //!
-//! - A conversation is brought forward in one transaction, and only after every hash of it was
+//! - A conversation is updated in one transaction, and only after all of its hashes were
 //!   recomputed.
 //! - A log is continued only where it ends at the entry that the delta names: compare and set.
 //!   Both stores hold the same bytes afterwards.
-//! - The turns of a log that went another way become operations of this one, with the ids and
-//!   hashes that they have. Both branches stay, under two names.
+//! - The turns of a diverged log become operations of this one and keep their ids and hashes. Both
+//!   branches stay, under two names.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,14 +25,15 @@ use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, R
 use crate::{LogMark, Pulled};
 
 impl Engine {
-    /// Takes in what came behind a place in the log of another store.
+    /// Applies a delta from another store.
     ///
     /// What was erased there is erased here, too, for ever.
     pub fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
         self.receive_with(ErasurePolicy::Done, call, delta)
     }
 
-    /// The same; but a conversation in which something was erased that is still here is refused.
+    /// Applies a delta, but refuses a conversation in which something was erased that is still
+    /// here.
     pub(super) fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
         self.receive_with(ErasurePolicy::Refused, call, delta)
     }
@@ -48,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// Brings a conversation forward by what changed behind the end of its log here.
+    /// Continues a conversation with what changed after the end of its log here.
     fn continue_log(
         &self,
         erasures: ErasurePolicy,
@@ -82,8 +83,7 @@ impl Engine {
         Ok(Pulled { new, turns, operations, renamed, keys, bytes, ..Pulled::default() })
     }
 
-    /// Adds the turns of a log that went another way, with their ids and hashes, as operations of
-    /// this one.
+    /// Adds the turns of a diverged log, with their ids and hashes, as operations of this one.
     fn take_turns(&self, call: &Call, id: &ConversationId, delta: Delta) -> Result<Pulled> {
         let Delta { bytes, until, known, records, .. } = delta;
         let here = self.read(|records| Ok(records.conversation(&call.project, id)?))?;
@@ -106,7 +106,7 @@ fn went_on(id: &ConversationId) -> Error {
     Error::Exists { what: "conversation", name: id.to_string(), advice }
 }
 
-/// The records of the whole conversation, from those up to an operation and those behind it.
+/// Combines the records up to an operation with those after it.
 fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleRecord> {
     let mut conversation = Vec::new();
     let mut turns: Vec<BundleRecord> = Vec::new();
@@ -162,7 +162,7 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
             }
         }
     }
-    // What the newer operations told of and did not bring was removed by them.
+    // Records that the newer operations mention and do not include were removed by them.
     for changed in logged.changed() {
         if families.get(&changed).is_some_and(|(newer, _)| !newer) {
             families.remove(&changed);
@@ -175,8 +175,8 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
     whole.chain(families).chain(pieces).collect()
 }
 
-/// The operations that others took back or did again, and whether that makes a difference by now:
-/// each takes back what holds and does again what does not, whatever it is called.
+/// Returns the targets of undo and redo entries, and whether each was toggled an odd number of
+/// times.
 fn undo_targets(records: &[BundleRecord]) -> HashMap<u64, bool> {
     let mut undo_targets: HashMap<u64, bool> = HashMap::new();
     for record in records {
@@ -192,7 +192,7 @@ fn undo_targets(records: &[BundleRecord]) -> HashMap<u64, bool> {
     undo_targets
 }
 
-/// The turns of a log that went another way, as a tree on what is here.
+/// Converts the turns of a diverged log to a graft.
 fn grafted(
     id: &ConversationId,
     records: Vec<BundleRecord>,

@@ -1,6 +1,6 @@
 //! Sync marks: how far diverged logs were compared without finding anything new.
 //!
-//! An operation that brings something new says so in the log (`merged`). A comparison that brings
+//! An operation that adds something new records it in the log (`merged`). A comparison that finds
 //! nothing gets no operation, since that would be news to every other store. Its mark is kept
 //! beside the log, holds nothing that could not be found out again, and never travels.
 

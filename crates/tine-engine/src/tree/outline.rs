@@ -1,9 +1,9 @@
-//! The whole tree at a glance, and what has come to it since: for whoever draws it.
+//! An outline of the tree, and what was added since: for user interfaces that draw it.
 //!
-//! A topology tells everything of a turn but what it says; an outline tells as little as a row on a
-//! screen shows, in answers large enough that a tree of a hundred thousand turns is one of them.
-//! Whoever has an outline asks only for what was added or renamed since; where more than that has
-//! happened, the answer is the whole outline again.
+//! A topology holds everything about a turn but its content; an outline holds only what one row on
+//! a screen shows, in answers large enough for a tree of a hundred thousand turns. A client with an
+//! outline requests only what was added or renamed since; if anything else happened, the answer is
+//! the whole outline.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,16 +25,17 @@ use crate::{
     OutlineQuery, OutlineRow, Result, Tip,
 };
 
-/// Operations that are looked through for what came since; behind more, all is told again.
+/// The most operations scanned for changes; beyond that, the whole outline is returned.
 const OPERATIONS: u64 = 1_000;
 
-/// Whether operations of a kind change what was there, beyond what their changes say.
+/// Returns whether operations of a kind change what was there, beyond what their changes say.
 fn is_beyond_adding(kind: &str) -> bool {
     is_undo_or_redo(kind) || kind == purge::KIND
 }
 
 impl Engine {
-    /// The tree at a glance: all of it, or what was added and renamed since an operation.
+    /// Returns the outline of the tree: all of it, or what was added and renamed since an
+    /// operation.
     pub fn outline(&self, call: &Call, query: OutlineQuery) -> Result<Outline> {
         let limit = match query.rows {
             None => OUTLINE_ROWS,
@@ -93,7 +94,7 @@ fn outline(
     })
 }
 
-/// The row at which a page begins.
+/// Parses a cursor: the row at which a page begins.
 fn go_on(cursor: &str, seq: u64) -> Result<usize> {
     let parts = cursor.split_once('.');
     let parts = parts.and_then(|(seq, at)| Some((seq.parse::<u64>().ok()?, at.parse().ok()?)));
@@ -105,8 +106,8 @@ fn go_on(cursor: &str, seq: u64) -> Result<usize> {
     Ok(at)
 }
 
-/// Turns that were made or renamed behind an operation, parents before children; nothing where
-/// that is not all that happened.
+/// Returns the turns that were made or renamed after an operation, parents before children; `None`
+/// if anything else happened.
 fn added(
     records: &dyn Read,
     call: &Call,
@@ -115,7 +116,7 @@ fn added(
     since: u64,
     seq: u64,
 ) -> Result<Option<Vec<TurnLoc>>> {
-    // Whoever has seen more than there is has seen another store.
+    // A client that has seen more operations than there are has seen another store.
     if seq.checked_sub(since).is_none_or(|operations| operations > OPERATIONS) {
         return Ok(None);
     }

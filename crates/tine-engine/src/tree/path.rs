@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Engine {
-    /// One turn, shown or not.
+    /// Returns one turn, shown or not.
     pub fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
         self.read(|records| {
             let place = resolve::find(records, call, &turn)?;
@@ -23,7 +23,7 @@ impl Engine {
         })
     }
 
-    /// The turn of an answer; one that is only known by its id as it is now.
+    /// Loads the turn of an answer, if it is given by id.
     pub(crate) fn load_turn(&self, call: &Call, turn: ViewOrId<TurnView>) -> Result<TurnView> {
         match turn {
             ViewOrId::View(view) => Ok(*view),
@@ -36,7 +36,7 @@ impl Engine {
         self.relatives(call, &turn, |tree, place| tree.shown_children(place.turn))
     }
 
-    /// All children of the turn's parent as shown, the turn among them.
+    /// Returns all children of the turn's parent as shown, the turn among them.
     pub fn siblings(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| {
             let loc = place.require_turn()?;
@@ -44,7 +44,7 @@ impl Engine {
         })
     }
 
-    /// The turn, what it was edited from and what was edited from it, oldest first.
+    /// Returns the turn, what it was edited from and what was edited from it, oldest first.
     pub fn versions(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| {
             let loc = place.require_turn()?;
@@ -66,10 +66,10 @@ impl Engine {
         })
     }
 
-    /// The path from the root to a turn, one page of it.
+    /// Returns the path from the root to a turn, one page of it.
     ///
-    /// The cursor names the end of the path and the last turn read, so that pages fit together
-    /// also while branches move and turns are added.
+    /// The cursor names the end of the path and the last turn read, so that pages stay consistent
+    /// while branches move and turns are added.
     pub fn path(&self, call: &Call, query: PathQuery) -> Result<PathPage> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| path(records, call, &query, None, limit))
@@ -94,7 +94,7 @@ impl Engine {
         })
     }
 
-    /// The turns before and behind a turn on one line.
+    /// Reads the turns before and after a turn on one line.
     pub fn window(&self, call: &Call, query: WindowQuery) -> Result<Window> {
         let most = self.limits().page_rows;
         let given = query.before.saturating_add(query.after).saturating_add(1);
@@ -105,7 +105,7 @@ impl Engine {
     }
 }
 
-/// The versions of a turn among its raw siblings: all that lead to one original by edits.
+/// Returns the versions of a turn among its raw siblings: all that lead to one original by edits.
 fn versions(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<TurnLoc>> {
     let mut family = Vec::new();
     for sibling in tree.raw_children(tree.raw_parent(loc)?)? {
@@ -145,7 +145,7 @@ pub(crate) fn shown(records: &dyn Read, place: &TreePosition) -> Result<Vec<Turn
     fetch(records, &locs)
 }
 
-/// A raw path, from which the shown one is read off.
+/// A raw path, as runs of segments.
 struct RawPath {
     runs: Vec<SegmentRun>,
 }
@@ -155,7 +155,7 @@ impl RawPath {
         Ok(RawPath { runs: tree.path_runs(to)? })
     }
 
-    /// Shown turns behind a given one, and whether there are more.
+    /// Returns the shown turns after a given one, and whether there are more.
     fn forward(
         &self,
         tree: &Tree<'_>,
@@ -178,7 +178,7 @@ impl RawPath {
         let mut from = index;
         for run in &self.runs[run..] {
             if tree.is_plain(run.segment)? {
-                // One more than the limit tells that there are more.
+                // One more than the limit shows that there are more.
                 let room = limit.saturating_add(1).saturating_sub(found.len());
                 let on = |index| TurnLoc { segment: run.segment, index };
                 found.extend((from..=run.to).take(room).map(on));
@@ -198,7 +198,7 @@ impl RawPath {
         Ok((found, more))
     }
 
-    /// Where a shown turn, or the whole it is a half of, lies on the line.
+    /// Returns where a shown turn, or the whole it is a half of, lies on the line.
     fn anchor(&self, tree: &Tree<'_>, turn: TurnLoc) -> Result<(usize, TurnLoc)> {
         let mut turn = turn;
         loop {
@@ -328,7 +328,7 @@ fn path(
     Ok(PathPage { conversation: id, root, to: Some(to), turns, next })
 }
 
-/// The turn `count` before this one as shown, or the root.
+/// Returns the turn `count` before this one as shown, or the root.
 fn nth_ancestor(tree: &Tree<'_>, from: TurnLoc, count: usize) -> Result<Option<TurnLoc>> {
     let (mut turn, mut count) = (Some(from), count);
     while let Some(loc) = turn
@@ -388,7 +388,7 @@ fn window(records: &dyn Read, call: &Call, query: &WindowQuery) -> Result<Window
     Ok(Window { conversation: id, turns, focus, more_before: above.is_some(), more_after })
 }
 
-/// The tip of the branch whose line is followed behind a turn.
+/// Returns the tip of the branch whose line is followed after a turn.
 fn tip_through(
     records: &dyn Read,
     call: &Call,

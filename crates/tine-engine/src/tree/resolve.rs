@@ -1,4 +1,4 @@
-//! From what a caller writes to the record that is meant.
+//! Resolves references to records.
 //!
 //! A turn reference is tried as id, hash, branch, bookmark and hash prefix, in this order.
 
@@ -11,7 +11,7 @@ use crate::log::mutation::PROJECT_LOG;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Error, Result, TurnRef};
 
-/// A place in a tree: a turn, or the root (`None`), of a conversation.
+/// A turn of a conversation, or its root (`None`).
 #[derive(Clone, Debug)]
 pub(crate) struct TreePosition {
     pub conversation: Conversation,
@@ -19,12 +19,12 @@ pub(crate) struct TreePosition {
 }
 
 impl TreePosition {
-    /// The turn; the root, which cannot be changed like one, is refused.
+    /// Returns the turn; refuses the root, which cannot be changed.
     pub(crate) fn require_turn_for(&self, verb: &'static str) -> Result<TurnLoc> {
         self.turn.ok_or(Error::Root(verb))
     }
 
-    /// The turn; the root is none.
+    /// Returns the turn; refuses the root.
     pub(crate) fn require_turn(&self) -> Result<TurnLoc> {
         self.turn.ok_or(Error::NotATurn)
     }
@@ -36,7 +36,7 @@ const CANDIDATES: usize = 10;
 /// Conversations looked through when a hash is given without one.
 const CONVERSATIONS_PER_READ: usize = 1_000;
 
-/// The conversation of that id, unless its making was undone.
+/// Returns the conversation of that id, unless its making was undone.
 pub(crate) fn conversation(
     records: &dyn Read,
     call: &Call,
@@ -48,7 +48,7 @@ pub(crate) fn conversation(
     }
 }
 
-/// A conversation, or the log of what was done outside of all of them.
+/// Returns a conversation, or the log of what was done outside of all of them.
 pub(crate) fn conversation_or_log(
     records: &dyn Read,
     call: &Call,
@@ -66,7 +66,7 @@ pub(crate) fn conversation_of(records: &dyn Read, key: ConversationKey) -> Resul
     Ok(required(records.conversation_by_key(key)?, || format!("conversation {}", key.0))?)
 }
 
-/// A branch of the conversation, by name or id.
+/// Returns a branch of the conversation, by name or id.
 pub(crate) fn find_branch(
     records: &dyn Read,
     call: &Call,
@@ -93,13 +93,13 @@ pub(crate) fn branch(
     })
 }
 
-/// A live turn, or the root, by reference.
+/// Resolves a reference to a live turn or the root.
 pub(crate) fn place(records: &dyn Read, call: &Call, turn: &TurnRef) -> Result<TreePosition> {
     let found = find(records, call, turn)?;
     live(records, found)
 }
 
-/// A turn by reference, shown or not. A split turn means its last half.
+/// Resolves a reference to a turn, shown or not. A split turn resolves to its last half.
 pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<TreePosition> {
     let within = match &wanted.conversation {
         Some(id) => Some(conversation(records, call, id)?),
@@ -123,7 +123,7 @@ pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<
     Ok(TreePosition { turn, ..base })
 }
 
-/// The very turn that a reference names, also when it is split.
+/// Returns the very turn that a reference names, also when it is split.
 pub(crate) fn named(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<Option<TurnLoc>> {
     if wanted.turn.back() > 0 {
         return Ok(None);

@@ -8,8 +8,8 @@
 //! Invariants: the shown parent of a live turn is live; a shown ancestor is always a raw ancestor
 //! or a half of one; nothing is ever appended below a turn that is not live.
 //!
-//! What a computation had to look through is noted ([`Tree::dependencies`]): the operations that hid
-//! or split turns on the way are operations that the result depends on.
+//! A computation records its dependencies ([`Tree::dependencies`]): the operations that hid or
+//! split turns on the path.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -22,7 +22,7 @@ use tine_store::{
 
 use crate::{Error, Result};
 
-/// How a turn stands in the shown tree.
+/// The state of a turn in the shown tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnState {
     /// It is shown.
@@ -55,11 +55,11 @@ pub(crate) fn hide(
 pub(crate) struct MatchPoint {
     /// The turn whose message is compared.
     pub compare: TurnLoc,
-    /// The turn from which matching goes on: the same, or the last half of a split one.
+    /// The turn from which matching continues: the same, or the last half of a split one.
     pub continue_at: TurnLoc,
 }
 
-/// A piece of a raw path within one segment: indices `from..=to`.
+/// A run of turns within one segment: indices `from..=to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentRun {
     pub segment: SegmentNo,
@@ -87,15 +87,15 @@ impl SplitIndex {
     }
 }
 
-/// The segments of a conversation: how far each goes, and where each begins.
+/// The segments of a conversation: the last index and the fork point of each.
 #[derive(Default)]
 struct SegmentIndex {
     last: HashMap<SegmentNo, u32>,
     forks: HashMap<Option<TurnLoc>, Vec<SegmentNo>>,
 }
 
-/// A segment begins below an earlier one. A damaged record that says otherwise would send whoever
-/// follows it round in circles.
+/// A segment begins below an earlier one. A damaged record that violates this would cause an
+/// endless loop.
 fn in_order(segment: Segment) -> Result<Segment> {
     if segment.parent.is_none_or(|parent| parent.segment < segment.no) {
         return Ok(segment);
@@ -143,14 +143,14 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// The raw children of a turn, if they were the last that were asked for. The tree has not
-    /// changed since: it sees one state of the store.
+    /// Returns the raw children of a turn if they were the last ones read. The tree cannot have
+    /// changed since: it reads one snapshot.
     pub(crate) fn take_children(&self, parent: Option<TurnLoc>) -> Option<Vec<TurnLoc>> {
         let cached = self.children.take().filter(|(of, _)| *of == parent);
         cached.map(|(_, children)| children)
     }
 
-    /// Operations whose deletions and splits were looked through so far.
+    /// Returns the operations whose deletions and splits were considered so far.
     pub(crate) fn dependencies(&self) -> BTreeSet<u64> {
         self.dependencies.borrow().clone()
     }
@@ -159,7 +159,7 @@ impl<'t> Tree<'t> {
         self.conversation
     }
 
-    /// The records that the tree is computed from.
+    /// Returns the records that the tree is computed from.
     pub(crate) fn records(&self) -> &'t dyn Read {
         self.records
     }
@@ -178,7 +178,7 @@ impl<'t> Tree<'t> {
         Ok(segment)
     }
 
-    /// Reads the shape of the whole tree at once, for those who will look at most of it.
+    /// Reads all segments at once, for callers that will visit most of the tree.
     pub(crate) fn preload(&self) -> Result<()> {
         let mut segment_index = SegmentIndex::default();
         for extent in self.records.segments(self.conversation)? {
@@ -223,7 +223,7 @@ impl<'t> Tree<'t> {
         Ok(self.splits()?.by_right.get(&right).copied())
     }
 
-    /// The split of which this turn is a half.
+    /// Returns the split of which this turn is a half.
     pub(crate) fn split_with_half(&self, half: TurnLoc) -> Result<Option<Split>> {
         match self.split_with_right(half)? {
             Some(split) => Ok(Some(split)),
@@ -256,12 +256,12 @@ impl<'t> Tree<'t> {
         Ok(self.split_of(loc)?.map_or(TurnState::Live, TurnState::Split))
     }
 
-    /// Whether every turn of a segment is shown as it lies there.
+    /// Returns whether every turn of a segment is shown as it lies there.
     pub(crate) fn is_plain(&self, segment: SegmentNo) -> Result<bool> {
         Ok(self.hidden_in(segment)?.is_empty() && self.splits()?.by_whole.is_empty())
     }
 
-    /// The place of a first child, if there is one in the same segment.
+    /// Returns the place of a first child, if there is one in the same segment.
     fn next_in_segment(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         if loc.index + 1 >= SEGMENT_TURNS {
             return Ok(None);
@@ -305,7 +305,8 @@ impl<'t> Tree<'t> {
         Ok(children)
     }
 
-    /// The turn that a reference to this one means: the last half of a split turn, else itself.
+    /// Returns the turn that a reference to this one means: the last half of a split turn, else
+    /// itself.
     pub(crate) fn last_half(&self, loc: TurnLoc) -> Result<TurnLoc> {
         let mut loc = loc;
         while let Some(split) = self.split_of(loc)? {
@@ -315,7 +316,8 @@ impl<'t> Tree<'t> {
         Ok(loc)
     }
 
-    /// The turn that begins where this one begins: the first half of a split turn, else itself.
+    /// Returns the turn that begins where this one begins: the first half of a split turn, else
+    /// itself.
     pub(crate) fn first_half(&self, loc: TurnLoc) -> Result<TurnLoc> {
         let mut loc = loc;
         while let Some(split) = self.split_of(loc)? {
@@ -325,13 +327,13 @@ impl<'t> Tree<'t> {
         Ok(loc)
     }
 
-    /// The turn whose text this one's goes on from: the last part of the first half, when this is
-    /// the first part of the second half of a split.
+    /// Returns the turn whose text this one continues: the last part of the first half, when this
+    /// is the first part of the second half of a split.
     pub(crate) fn continued(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         let mut part = loc;
         while let Some(split) = self.split_with_half(part)? {
             if split.right == part {
-                // Nothing is noticed: what is shown does not depend on it.
+                // No dependency is recorded: what is shown does not depend on it.
                 let mut before = split.left;
                 while let Some(further) = self.split_of(before)? {
                     before = further.right;
@@ -343,12 +345,12 @@ impl<'t> Tree<'t> {
         Ok(None)
     }
 
-    /// Whether a turn is no part of a split one, or the one that its text begins with.
+    /// Returns whether a turn is no part of a split one, or the one that its text begins with.
     pub(crate) fn begins(&self, loc: TurnLoc) -> Result<bool> {
         Ok(self.continued(loc)?.is_none())
     }
 
-    /// The parent as shown; `None` is the root.
+    /// Returns the parent as shown; `None` is the root.
     pub(crate) fn shown_parent(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         let mut above = self.raw_parent(loc)?;
         while let Some(parent) = above {
@@ -367,8 +369,8 @@ impl<'t> Tree<'t> {
         Ok(above)
     }
 
-    /// Raw turns that stand below a shown turn: its own raw children, behind those of the whole
-    /// of which it is the last half.
+    /// Raw turns that stand below a shown turn: its own raw children, after those of the whole of
+    /// which it is the last half.
     fn children_below(&self, parent: Option<TurnLoc>) -> Result<Vec<TurnLoc>> {
         let mut below = Vec::new();
         if let Some(loc) = parent
@@ -423,7 +425,7 @@ impl<'t> Tree<'t> {
         Ok(points)
     }
 
-    /// Whether a turn, or any half of it, is shown.
+    /// Returns whether a turn, or any half of it, is shown.
     pub(crate) fn is_shown(&self, loc: TurnLoc) -> Result<bool> {
         let mut pending = vec![loc];
         while let Some(part) = pending.pop() {
@@ -436,7 +438,7 @@ impl<'t> Tree<'t> {
         Ok(false)
     }
 
-    /// Whether all of a turn is shown.
+    /// Returns whether all of a turn is shown.
     pub(crate) fn is_whole(&self, loc: TurnLoc) -> Result<bool> {
         match self.state(loc)? {
             TurnState::Live => Ok(true),
@@ -445,7 +447,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// The last half of a split turn, when every half of it is shown.
+    /// Returns the last half of a split turn, when every half of it is shown.
     fn whole_halves(&self, split: Split) -> Result<Option<TurnLoc>> {
         let mut pending = vec![split.left, split.right];
         while let Some(half) = pending.pop() {
@@ -458,7 +460,7 @@ impl<'t> Tree<'t> {
         Ok(Some(self.last_half(split.right)?))
     }
 
-    /// The raw path to a turn as pieces of segments, root first.
+    /// Returns the raw path to a turn as runs of segments, root first.
     pub(crate) fn path_runs(&self, to: TurnLoc) -> Result<Vec<SegmentRun>> {
         let mut path_runs = Vec::new();
         let mut end = Some(to);
@@ -470,7 +472,7 @@ impl<'t> Tree<'t> {
         Ok(path_runs)
     }
 
-    /// Whether a turn lies on the raw path to another, ends included.
+    /// Returns whether a turn lies on the raw path to another, ends included.
     pub(crate) fn raw_ancestor_or_self(&self, turn: TurnLoc, of: TurnLoc) -> Result<bool> {
         let mut end = Some(of);
         while let Some(loc) = end {
@@ -487,7 +489,7 @@ impl<'t> Tree<'t> {
         Ok(false)
     }
 
-    /// Whether a shown turn lies on the shown path to another, ends included.
+    /// Returns whether a shown turn lies on the shown path to another, ends included.
     pub(crate) fn on_shown_path(&self, turn: Option<TurnLoc>, of: Option<TurnLoc>) -> Result<bool> {
         let (Some(turn), Some(of)) = (turn, of) else {
             return Ok(turn.is_none());
@@ -508,7 +510,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// A turn, alone or with all below it, as runs within segments.
+    /// Returns a turn, alone or with all below it, as runs within segments.
     pub(crate) fn runs(&self, root: TurnLoc, cascade: bool) -> Result<Vec<SegmentRun>> {
         match cascade {
             true => self.subtree(root),
@@ -518,8 +520,8 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// A turn and everything below it, as runs within segments: raw descendants, and, for a half
-    /// under which the children of its whole stand, those of the whole.
+    /// Returns a turn and everything below it, as runs within segments: raw descendants, and, for a
+    /// half under which the children of its whole stand, those of the whole.
     pub(crate) fn subtree(&self, root: TurnLoc) -> Result<Vec<SegmentRun>> {
         let mut runs = vec![];
         let mut pending = vec![root];
@@ -539,7 +541,7 @@ impl<'t> Tree<'t> {
         Ok(runs)
     }
 
-    /// The turn at or above this one that is shown; `None` is the root.
+    /// Returns the turn at or above this one that is shown; `None` is the root.
     pub(crate) fn nearest_live(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         match self.state(loc)? {
             TurnState::Live => Ok(Some(loc)),

@@ -20,7 +20,7 @@ use crate::{
 const PREVIEW: usize = 80;
 
 impl Engine {
-    /// The tree without its content, parents before children, one page of it.
+    /// Returns the tree without its content, parents before children, one page of it.
     pub fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
         let limit = self.page_limit(query.limit)?;
         self.read(|records| topology(records, self.tree_orders(), call, &query, limit))
@@ -113,12 +113,12 @@ impl TreeOrder {
         self.nodes.len()
     }
 
-    /// Where some of them lie.
+    /// Returns where some of them lie.
     pub(crate) fn locs(&self, page: std::ops::Range<usize>) -> Vec<TurnLoc> {
         self.nodes[page].iter().map(|node| node.loc).collect()
     }
 
-    /// The place of a turn's parent in it.
+    /// Returns the place of a turn's parent in it.
     pub(crate) fn parent(&self, at: usize) -> Option<usize> {
         self.nodes[at].parent
     }
@@ -128,8 +128,8 @@ impl TreeOrder {
     }
 }
 
-/// The orders made last. A page of a large tree needs the order of the whole; whoever reads it
-/// page by page gets the order of the first page again, unless the tree has changed since.
+/// A cache of tree orders. A page of a large tree needs the order of the whole tree; later pages
+/// reuse the order computed for the first, unless the tree has changed since.
 #[derive(Default)]
 pub(crate) struct TreeOrderCache {
     entries: Mutex<Vec<(TreeOrderKey, Arc<TreeOrder>)>>,
@@ -138,11 +138,11 @@ pub(crate) struct TreeOrderCache {
 /// The conversation, its newest operation, the turn on top, and whether hidden turns are in it.
 type TreeOrderKey = (ConversationKey, u64, Option<TurnLoc>, bool);
 
-/// Orders kept: as many trees as a few people look at.
+/// The most cached orders.
 const ORDERS: usize = 4;
 
 impl TreeOrderCache {
-    /// The whole tree as shown, as it is at an operation.
+    /// Returns the whole tree as shown, as it is at an operation.
     pub(crate) fn shown(
         &self,
         tree: &Tree<'_>,

@@ -77,7 +77,7 @@ fn add_share(shares: &mut Vec<UsageShare>, limit: usize, name: String, usage: Us
     }
 }
 
-/// All conversations of a project, also hidden ones.
+/// Returns all conversations of a project, also hidden ones.
 fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTotals> {
     let mut models = UsageByModel::new(limit);
     let mut total = Usage::default();
@@ -109,7 +109,7 @@ fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTota
     Ok(UsageTotals { total, models, conversations, branches: Vec::new() })
 }
 
-/// One conversation and its branches.
+/// Returns one conversation and its branches.
 fn of_conversation(
     records: &dyn Read,
     conversation: &Conversation,
@@ -169,7 +169,7 @@ fn of_conversation(
     Ok(UsageTotals { total, models, branches, conversations: Vec::new() })
 }
 
-/// Visits the turns of a segment that tell their usage.
+/// Visits the turns of a segment whose usage is recorded.
 fn each_turn(
     records: &dyn Read,
     segment: SegmentNo,

@@ -26,7 +26,7 @@ pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<C
     })
 }
 
-/// A turn with its parents looked up.
+/// Returns a turn with its parents looked up.
 pub(crate) fn turn(tree: &Tree<'_>, id: &ConversationId, turn: Turn) -> Result<TurnView> {
     let raw_parent = match tree.raw_parent(turn.loc)? {
         Some(loc) => Some(tree.turn(loc)?),
@@ -52,7 +52,7 @@ pub(crate) fn turn(tree: &Tree<'_>, id: &ConversationId, turn: Turn) -> Result<T
     Ok(TurnView { continues, ..turn_with(id, turn, parent_hash, parent, presence) })
 }
 
-/// The half that a live turn goes on from.
+/// Returns the half that a live turn continues.
 pub(crate) fn continued(tree: &Tree<'_>, turn: &Turn) -> Result<Option<TurnId>> {
     // Only a half can; all others are spared the look-up.
     if turn.origin.part_of.is_none() {
@@ -64,7 +64,7 @@ pub(crate) fn continued(tree: &Tree<'_>, turn: &Turn) -> Result<Option<TurnId>> 
     })
 }
 
-/// A turn whose parents are known already, and which goes on from no other half.
+/// Returns the view of a turn whose parents are known, and which continues no other half.
 pub(crate) fn turn_with(
     conversation: &ConversationId,
     turn: Turn,
@@ -96,7 +96,7 @@ pub(crate) fn turn_at(tree: &Tree<'_>, id: &ConversationId, loc: TurnLoc) -> Res
     turn(tree, id, tree.turn(loc)?)
 }
 
-/// A turn by its id, wherever it stands now.
+/// Returns a turn by its id, wherever it stands now.
 pub(crate) fn turn_by_id(records: &dyn Read, project: &ProjectId, id: &TurnId) -> Result<TurnView> {
     let found = records.find_turn(project, id)?;
     let (key, loc) = required(found, || format!("turn {id}"))?;
@@ -120,7 +120,7 @@ pub(crate) fn branch(
     Ok(branch_with(conversation.clone(), found, id, hash))
 }
 
-/// A branch whose tip is known already.
+/// Returns a branch whose tip is known already.
 pub(crate) fn branch_with(
     conversation: ConversationId,
     found: &Branch,
@@ -209,16 +209,15 @@ impl Receipt for BookmarkView {
     }
 }
 
-/// Something in an answer: as its call left it, or, where the call is a repeated one, by its id.
+/// A record in an answer: its view as the call left it or, in a replay, its id.
 ///
-/// What a call left is read in the call's own transaction: a look afterwards would show what others
-/// did in between.
+/// The view is read in the call's own transaction: a later read would show changes by other calls.
 pub(crate) enum ViewOrId<V: HasId> {
     View(Box<V>),
     Id(V::Id),
 }
 
-/// What can be looked up again by an id.
+/// A view with an id by which it can be loaded again.
 pub(crate) trait HasId {
     type Id: Receipt;
     fn id(&self) -> &Self::Id;
@@ -254,8 +253,8 @@ impl<V: HasId> ViewOrId<V> {
 }
 
 impl ViewOrId<TurnView> {
-    /// Looks it up if it is only known. Also in a conversation whose making was undone: the first
-    /// answer is given again.
+    /// Loads the view if only the id is known, even in a conversation whose creation was undone: a
+    /// replay repeats the first answer.
     pub(crate) fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
         if let ViewOrId::Id(id) = self {
             *self = ViewOrId::view(turn_by_id(records, project, id)?);

@@ -70,7 +70,7 @@ impl CopyJob {
         }
     }
 
-    /// The entry by which a log says that it is not all that it was.
+    /// Returns the log entry that marks a conversation as repaired.
     fn entry(&self, key: ConversationKey, left_out: usize) -> Operation {
         let kept = &*self.kept;
         let mut entry_detail = OperationDetail::default();
@@ -119,7 +119,7 @@ impl ConversationCopy<'_> {
         self.left_out.push(LeftOut { project, conversation, record, why, turn: None });
     }
 
-    /// The new place of a kept turn.
+    /// Returns the new place of a kept turn.
     fn moved(&self, loc: TurnLoc) -> Result<TurnLoc> {
         let segment = tine_store::required(self.places.get(&loc.segment).copied(), || {
             format!("segment {}", loc.segment.0)
@@ -155,7 +155,7 @@ impl ConversationCopy<'_> {
         Ok(stored)
     }
 
-    /// The new place of a turn that is kept and named by its id.
+    /// Returns the new place of a turn that is kept and named by its id.
     fn find(&self, id: &tine_core::TurnId) -> Result<TurnLoc> {
         self.moved(tine_store::required(self.kept.place(id), || format!("turn {id}"))?)
     }
@@ -174,7 +174,8 @@ impl ConversationCopy<'_> {
         Ok(())
     }
 
-    /// The shown turn at or above a place of the damaged store, and whether it is the same one.
+    /// Returns the shown turn at or above a place of the damaged store, and whether it is the same
+    /// one.
     fn shown(&self, loc: TurnLoc) -> Result<(Option<TurnLoc>, bool)> {
         let (nearest, same) = self.kept.nearest(loc);
         let Some(nearest) = nearest else {

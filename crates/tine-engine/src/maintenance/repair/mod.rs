@@ -2,9 +2,9 @@
 //!
 //! Conversation by conversation. One that is whole is copied as it is, so that its export is the
 //! same, byte for byte. Of a damaged one everything stays whose own bytes can be read and whose
-//! hash chain holds up to it: a beginning of the log, and every turn down to the first damaged
-//! one on its line. What lies behind a damaged turn cannot be verified any more; it is handed
-//! over as it is read, to be looked through by a person, and is not stored.
+//! hash chain holds up to it: a beginning of the log, and every turn down to the first damaged one
+//! on its line. Turns after a damaged one cannot be verified; they are reported as read, for a
+//! person to review, and not stored.
 //!
 //! Invariants: the damaged store is only read; every conversation that is stored passes the same
 //! check as `verify`, in the transaction that stores it; one that is not as it was says so in its
@@ -190,7 +190,7 @@ impl Repair<'_> {
         self.leave_out(left_out)
     }
 
-    /// Conversations whose own record is lost: what they said is handed over.
+    /// Reports the turns of conversations whose own record is lost.
     fn orphans(&mut self, visited: &BTreeSet<ConversationKey>) -> Result<()> {
         let mut found: BTreeSet<ConversationKey> = BTreeSet::new();
         let mut after = FeedPosition::default();
@@ -208,7 +208,7 @@ impl Repair<'_> {
                 }
                 Err(error) => {
                     damage(error)?;
-                    // Behind a row that cannot be read, rows are tried one by one.
+                    // After a row that cannot be read, rows are tried one by one.
                     unreadable += 1;
                     if unreadable > 1 {
                         after.0 += 1;
@@ -228,8 +228,8 @@ impl Repair<'_> {
     }
 }
 
-/// Whether a failure to store a conversation says something about the new store rather than about
-/// the conversation.
+/// Returns whether a failure to store a conversation says something about the new store rather than
+/// about the conversation.
 fn is_about_the_new_store(error: &Error) -> bool {
     use tine_store::StoreError;
     matches!(

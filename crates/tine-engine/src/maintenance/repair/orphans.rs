@@ -7,7 +7,7 @@ use super::salvage::read_operations;
 use crate::Result;
 use crate::maintenance::conversation_pages::damage;
 
-/// What is left of a conversation that has no record of its own.
+/// Returns what is left of a conversation that has no record of its own.
 pub(super) fn left_of(records: &dyn Read, key: ConversationKey) -> Result<Vec<LeftOut>> {
     let left_out = |record: String, why: &str| LeftOut {
         project: None,

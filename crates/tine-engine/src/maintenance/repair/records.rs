@@ -1,5 +1,5 @@
 //! Records of families, one by one into the new store, which derives the index keys again. Rings
-//! and notes beside the logs are left behind. Whether records match the logs is checked with each
+//! and notes beside the logs are not copied. Whether records match the logs is checked with each
 //! conversation.
 
 use tine_core::{ProjectId, SourceId};

@@ -26,12 +26,12 @@ const PAGE: usize = 1_000;
 /// The problem of an observation that no operation made.
 const UNLOGGED: &str = "no log tells of it";
 
-/// Observations that the logs of a project tell of, with what they seal.
+/// Observations in the logs of a project, with their digests.
 pub(super) type LoggedObservations = BTreeMap<ObservationId, Digest>;
 
 impl Checker<'_> {
-    /// Every observation that the log tells of is there as it was made, and every entry that
-    /// only this log changes is as it left it.
+    /// Checks that every observation in the log exists unchanged, and that every record which only
+    /// this log changes is as it left it.
     pub(super) fn knowledge(&mut self, expected: &ExpectedState) -> Result<()> {
         let project = &self.conversation.project;
         for DamagedRecord { record, why } in mismatched_records(self.records, project, expected)? {
@@ -46,7 +46,7 @@ impl Checker<'_> {
     }
 }
 
-/// What was learned and is not as a log tells of it.
+/// Returns the records of families that do not match a log.
 pub(crate) fn mismatched_records(
     records: &dyn Read,
     project: &ProjectId,
@@ -199,7 +199,7 @@ impl Engine {
     }
 }
 
-/// What was observed since a place in the feed.
+/// Returns what was observed since a place in the feed.
 fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<ObservationId>> {
     let mut found = BTreeSet::new();
     let mut after = began;

@@ -30,7 +30,7 @@ impl Engine {
         self.verify_with_progress(&|_| {})
     }
 
-    /// The same, on all cores, telling after each conversation what was checked so far.
+    /// Like `verify`, on all cores; reports progress after each conversation.
     pub fn verify_with_progress(&self, report: &(dyn Fn(&Verified) + Sync)) -> Result<Verified> {
         let mut verified = Verified::default();
         let projects = match self.read(|records| Ok(records.projects()?)) {
@@ -65,7 +65,7 @@ impl Engine {
         let mut after = None;
         let end = self.read(|records| Ok(records.feed_end()?)).ok().flatten();
         let began = end.map_or(FeedPosition::default(), |end| end.at);
-        // `None` once a log does not tell all that it told.
+        // `None` once a log has erased entries.
         let mut observed = Some(LoggedObservations::new());
         loop {
             let page = self.read(|records| conversation_pages::page(records, project, after))?;
@@ -87,7 +87,7 @@ impl Engine {
                     Ok((found.problems, sealed))
                 });
             *verified = so_far.into_inner().unwrap_or_else(PoisonError::into_inner);
-            // Problems are named in the order of the conversations, whoever found them first.
+            // Problems are named in the order of the conversations, whichever thread found them.
             for found in found {
                 let (problems, sealed) = found?;
                 verified.problems.extend(problems);
@@ -158,7 +158,7 @@ fn examine_now(
     }
 }
 
-/// The same, with the observations that its log seals, if it tells of all of them.
+/// Checks one conversation; also returns the observations that its log seals, if it is complete.
 fn examine(
     records: &dyn Read,
     conversation: &Conversation,
@@ -202,7 +202,7 @@ struct Checker<'r> {
 }
 
 impl<'r> Checker<'r> {
-    /// A part of the check that met a damaged record ends there; the others go on.
+    /// Records a damaged record as a problem: its part of the check ends, the others continue.
     fn record_damage<T>(&mut self, checked: Result<T>) -> Result<Option<T>> {
         match checked {
             Ok(found) => Ok(Some(found)),
@@ -270,7 +270,7 @@ impl<'r> Checker<'r> {
         Ok(expected)
     }
 
-    /// Whether every chain of turns that the log tells of is there.
+    /// Checks that every chain of turns in the log exists.
     fn chains(&mut self, expected: &ExpectedState, ids: &HashMap<u64, Vec<TurnId>>) -> Result<()> {
         for chain in &expected.chains {
             let made = ids.get(&chain.seq).map_or(&[][..], Vec::as_slice);
@@ -284,8 +284,8 @@ impl<'r> Checker<'r> {
         Ok(())
     }
 
-    /// Whether the first and the last turn that an operation made are where it says; what lies
-    /// between is covered by the last one's hash.
+    /// Returns whether the first and the last turn that an operation made are where it says; what
+    /// lies between is covered by the last one's hash.
     fn chain_is_whole(&self, chain: &LoggedChain) -> Result<bool> {
         let (key, seq, last_hash) = (self.conversation.key, chain.seq, chain.last_hash.0);
         let found = self.records.find_turn(&self.conversation.project, &chain.first)?;
@@ -320,7 +320,7 @@ impl<'r> Checker<'r> {
         let Some(expected) = expected else {
             return Ok(());
         };
-        // A run of turns that is missing at its end leaves no gap behind.
+        // A chain of turns that is missing at its end leaves no gap.
         let counted = expected.made.iter().filter(|(seq, _)| !expected.excused.contains(*seq));
         for (seq, count) in counted {
             let there = made.counts.get(seq).copied().unwrap_or(0);
@@ -452,7 +452,7 @@ impl<'r> Checker<'r> {
     }
 }
 
-/// The hash that a turn should have; `None` when its content was purged.
+/// Returns the hash that a turn should have; `None` when its content was purged.
 pub(crate) fn recomputed(
     turn: &Turn,
     parent: Option<&TurnHash>,

@@ -1,4 +1,4 @@
-//! Whether the records that say how a conversation is shown are those that its log left behind.
+//! Checks that the records of how a conversation is shown match its log.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -81,7 +81,7 @@ impl SalvagedConversation {
         kept.chains(&expected);
         kept.marks(records, &expected)?;
         if !log_is_whole {
-            // What was changed last is behind the end of what is left of the log.
+            // The last changes are after the end of what is left of the log.
             expected.forget_movable_state();
         }
         kept.fields(&expected);
@@ -90,7 +90,8 @@ impl SalvagedConversation {
         Ok(kept)
     }
 
-    /// All that would have been kept, when nothing of the conversation can be stored after all.
+    /// Returns all that would have been kept, when nothing of the conversation can be stored after
+    /// all.
     pub(super) fn give_up(&self, why: &str) -> Vec<LeftOut> {
         let project = Some(self.conversation.project.clone());
         let conversation = Some(self.conversation.id.clone());
@@ -189,12 +190,13 @@ impl SalvagedConversation {
         }
     }
 
-    /// The place of a kept turn.
+    /// Returns the place of a kept turn.
     pub(super) fn place(&self, id: &TurnId) -> Option<TurnLoc> {
         self.ids.get(id).copied()
     }
 
-    /// The kept turn at or above a place, `None` for the root, and whether it is the same one.
+    /// Returns the kept turn at or above a place, `None` for the root, and whether it is the same
+    /// one.
     pub(super) fn nearest(&self, loc: TurnLoc) -> (Option<TurnLoc>, bool) {
         if self.places.contains_key(&loc) {
             return (Some(loc), true);

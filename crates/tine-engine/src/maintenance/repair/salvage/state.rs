@@ -1,4 +1,4 @@
-//! How a conversation is shown: by its log where that tells, else as it is stored.
+//! How a conversation is shown: by its log where possible, else as it is stored.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,7 +14,7 @@ use crate::ops::conversation::visibility_from;
 use crate::ops::undo::field_value;
 
 impl SalvagedConversation {
-    /// Deletions, splits and undone flags: by the log where it tells, else as they are stored.
+    /// Deletions, splits and undone flags: by the log where possible, else as they are stored.
     pub(super) fn marks(&mut self, records: &dyn Read, expected: &ExpectedState) -> Result<()> {
         let last = self.operations.len() as u64;
         let (mut hidden, mut splits) = self.stored_marks(records)?;
@@ -208,8 +208,8 @@ impl SalvagedConversation {
         Ok(())
     }
 
-    /// The name under which the log tells of a bookmark, where it does not know the one that is
-    /// stored, and that is not the same with a number, which an import adds.
+    /// Returns the logged name of a bookmark whose stored name is not in the log, unless the stored
+    /// name is the logged one with a number, which an import adds.
     fn logged_name(
         &self,
         bookmark: &Bookmark,

@@ -96,7 +96,7 @@ impl SalvagedConversation {
         self.rest(records, segment.no, kept..length.max(kept + 1), parent, why)
     }
 
-    /// Hands over what can be read of a segment behind a damaged turn.
+    /// Reports what can be read of a segment after a damaged turn.
     fn rest(
         &mut self,
         records: &dyn Read,

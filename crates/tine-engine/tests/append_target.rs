@@ -1,4 +1,4 @@
-//! Where an append lands: parent, branch, expected tip.
+//! The target of an append: parent, branch, expected tip.
 
 use tine_core::Kind;
 use tine_engine::{Append, Error, OnConflict};
@@ -6,7 +6,7 @@ use tine_engine::{Append, Error, OnConflict};
 use crate::world::{bot, for_each_store, ids, reference, spoken, user};
 
 #[test]
-fn append_goes_to_the_tip_of_main_unless_told_otherwise() {
+fn append_goes_to_the_tip_of_main_by_default() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a", "b"]);
