@@ -131,7 +131,7 @@ impl DiffOperand {
 }
 
 /// Returns the facts at the end of a path; on a branch including those merged in.
-fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<State> {
+fn state(records: &dyn Read, call: &Call, path: &DiffPath) -> Result<FactState> {
     let tree = Tree::new(records, path.conversation.key);
     let reader = CommitReader::new(records, &call.project);
     match &path.branch {

@@ -23,7 +23,7 @@ pub(super) const KEPT: usize = 1_000;
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
     range: &PathRange,
-    state: State,
+    state: FactState,
     rings: &PreparedRings,
 ) -> Result<Facets> {
     let mut collector = FacetCollector::default();
@@ -74,7 +74,7 @@ impl OccurrenceCounter {
     }
 
     /// Returns the most frequent terms, up to a limit, and how many are left out.
-    fn bounded(self, limit: usize) -> (SeenSet, u64) {
+    fn bounded(self, limit: usize) -> (FacetTerms, u64) {
         let OccurrenceCounter { places, mut seen } = self;
         let mut counted: Vec<(u64, Box<str>, usize)> =
             places.into_iter().map(|(form, place)| (seen[place].turns, form, place)).collect();

@@ -342,7 +342,12 @@ impl Mutation<'_> {
     }
 
     /// Returns an observation without fields.
-    pub(crate) fn draft(&self, entity: EntityId, entity_type: &str, origin: Origin) -> Observation {
+    pub(crate) fn draft(
+        &self,
+        entity: EntityId,
+        entity_type: &str,
+        origin: ObservationOrigin,
+    ) -> Observation {
         Observation {
             id: ObservationId { entity, seq: 0 },
             entity_type: entity_type.to_owned(),

@@ -16,7 +16,7 @@ const UNREADABLE_IN_A_ROW: i64 = 1_000;
 #[derive(Default)]
 pub(crate) struct ConversationPage {
     pub(crate) conversations: Vec<Conversation>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<DamagedRecord>,
     /// Where the next page starts; `None` after the last one.
     pub(crate) last: Option<ConversationKey>,
 }
@@ -65,7 +65,7 @@ fn one_by_one(
 }
 
 /// Returns what a failure says about a damaged record; other failures are passed on.
-pub(crate) fn damage(error: Error) -> Result<Problem> {
+pub(crate) fn damage(error: Error) -> Result<DamagedRecord> {
     match error {
         Error::Store(StoreError::Corrupt { record, why }) => Ok(DamagedRecord { record, why }),
         Error::Store(StoreError::DamagedFile { path, why }) => {
