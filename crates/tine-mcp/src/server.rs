@@ -5,20 +5,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
-    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tine_core::{Kind, ProjectId};
-use tine_engine::Engine;
+use tine_core::json::{self, Json, Object};
+use tine_core::{Kind, Limits, ProjectId};
+use tine_engine::{Engine, Error};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::Reach;
 use crate::files::Allowed;
 use crate::follow::Followers;
+use crate::incoming::ExactArguments;
 use crate::refusal::Refusal;
 use crate::tools::{self, Asked, Effect, Toolset};
 use crate::{INSTRUCTIONS, complete, prompts, resources};
@@ -117,13 +120,16 @@ impl Tine {
     async fn run_tool(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &mut RequestContext<RoleServer>,
     ) -> Result<CallToolResult, Refusal> {
         let options = chosen(&self.options, context);
         let known = tools::find(&request.name, &options)?;
         let reach = reach(context);
-        let arguments = request.arguments.unwrap_or_default();
         let limits = self.engine.limits();
+        let arguments = match ExactArguments::take(context) {
+            Some(arguments) => arguments,
+            None => sdk_arguments(request.arguments, limits)?,
+        };
         let common = tools::common(known, arguments, &reach, &options, limits)?;
         let project = common.call.project.clone();
         let (tell, mut told) = mpsc::unbounded_channel();
@@ -191,6 +197,16 @@ struct StopOnDrop(Arc<AtomicBool>);
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Reads arguments that came over a transport of the SDK alone, which has rounded long integers.
+fn sdk_arguments(arguments: Option<JsonObject>, limits: &Limits) -> Result<Object, Refusal> {
+    let Some(arguments) = arguments else { return Ok(Object::new()) };
+    let text = serde_json::Value::Object(arguments).to_string();
+    match json::parse(text.as_bytes(), limits.json_depth).map_err(Error::from)? {
+        Json::Object(arguments) => Ok(arguments),
+        other => Err(Refusal::invalid(format!("`arguments` must be an object, not {other}"))),
     }
 }
 
@@ -288,7 +304,7 @@ impl ServerHandler for Tine {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         #[cfg(feature = "conformance")]
         if crate::conformance::knows(&request.name) {
@@ -298,7 +314,7 @@ impl ServerHandler for Tine {
             return Err(ErrorData::invalid_params(refusal.into_message(), None));
         }
         let name = request.name.to_string();
-        let result = match self.run_tool(request, &context).await {
+        let result = match self.run_tool(request, &mut context).await {
             Ok(result) => result,
             Err(refusal) => refusal.into_result(&name),
         };

@@ -5,19 +5,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tine_engine::{
     AsOf, Correct, Direction, EntityQuery, NewRelationship, Reinterpret, RelationshipQuery,
     RunQuery,
 };
 
 use super::store::{metadata, wait};
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Asked, Effect, Spec, typed};
 use crate::answer::{Answer, Cuts, Rows, count, lean, list_or_null};
-use crate::arguments::{end, entity, source, strict_object, times};
+use crate::arguments::{end, entity, source, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::{Members, arguments, choices};
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -198,7 +199,7 @@ arguments!(RelationshipArguments {
     source: String,
     /// The same
     target: String,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Members>,
 });
 
 /// Which way.
@@ -210,6 +211,8 @@ pub(super) enum Way {
     Incoming,
 }
 
+choices!(Relation, Way);
+
 arguments!(RelationshipsArguments {
     /// ent_…, src_…, turn id or conversation:ID
     of: Option<String>,
@@ -220,7 +223,7 @@ arguments!(RelationshipsArguments {
 arguments!(CorrectArguments {
     entity_id: String,
     /// As they should be; null clears one
-    fields: Map<String, Value>,
+    fields: Members,
     observed_at: Option<String>,
 });
 
@@ -364,7 +367,7 @@ fn create_relationship(asked: &Asked, arguments: RelationshipArguments) -> Resul
         relation: arguments.r#type.name(),
         source: end(asked, "source", &arguments.source.into())?,
         target: end(asked, "target", &arguments.target.into())?,
-        metadata: metadata(arguments.metadata, asked)?,
+        metadata: metadata(arguments.metadata),
     };
     let made = asked.engine.create_relationship(&asked.call, request)?;
     let outcome = forms::outcome(made.outcome);
@@ -395,15 +398,15 @@ fn list_relationships(asked: &Asked, arguments: RelationshipsArguments) -> Resul
 }
 
 fn correct(asked: &Asked, arguments: CorrectArguments) -> Result<Answer, Refusal> {
+    let names = arguments.fields.0.keys().collect::<Vec<_>>().join(", ");
     let request = Correct {
         entity: entity(asked, &arguments.entity_id)?,
-        fields: strict_object(&arguments.fields, asked.limits())?,
+        fields: arguments.fields.0,
         observed_at: times("observed_at", arguments.observed_at.as_deref())?,
     };
-    let names: Vec<String> = arguments.fields.keys().cloned().collect();
     let made = asked.engine.correct(&asked.call, request)?;
     let id = made.observation.id;
-    let text = format!("Corrected {} of {}.", names.join(", "), id.entity);
+    let text = format!("Corrected {names} of {}.", id.entity);
     let data = json!({ "entity_id": id.entity.to_string(), "observation_id": id.to_string() });
     Ok(Answer::new(text, data))
 }

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 use tine_core::ids::check_key;
+use tine_core::json::{Json, Object};
 use tine_core::{Kind, Limits, ProjectId};
 use tine_engine::{Call, Engine, Error};
 
@@ -79,33 +80,19 @@ pub(crate) struct Spec {
     pub input: fn() -> JsonObject,
     /// Fields that are always in its answer, and their types.
     pub output: &'static [(&'static str, &'static str)],
-    pub run: fn(&Asked, JsonObject) -> Result<Answer, Refusal>,
+    pub run: fn(&Asked, Object) -> Result<Answer, Refusal>,
 }
 
 /// Makes a tool's function out of one with typed arguments.
 macro_rules! typed {
     ($arguments:ty, $run:path) => {
         |asked, arguments| {
-            let arguments: $arguments =
-                serde_json::from_value(serde_json::Value::Object(arguments))
-                    .map_err(|error| crate::refusal::Refusal::invalid(error.to_string()))?;
+            let arguments = <$arguments as crate::typed::FromObject>::from_object("", arguments)?;
             $run(asked, arguments)
         }
     };
 }
 pub(crate) use typed;
-
-/// Declares the arguments of a tool.
-macro_rules! arguments {
-    ($name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
-        #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        pub(super) struct $name {
-            $($(#[$meta])* pub(super) $field: $type,)*
-        }
-    };
-}
-pub(crate) use arguments;
 
 /// A call on its way: who asks, for which project, and how to tell how far it is.
 pub(crate) struct Asked {
@@ -221,26 +208,25 @@ fn described(spec: &Spec) -> Tool {
 pub(crate) struct Common {
     pub call: Call,
     pub room: Room,
-    pub arguments: JsonObject,
+    pub arguments: Object,
 }
 
 /// Checks the arguments of a call, and reads those that every tool takes.
 pub(crate) fn common(
     known: &Known,
-    arguments: JsonObject,
+    mut arguments: Object,
     reach: &Reach,
     options: &Options,
     limits: &Limits,
 ) -> Result<Common, Refusal> {
-    let mut arguments = arguments;
-    // Hosts that fill in every argument mean nothing by a null.
+    // Hosts that fill in every argument send null for those that they leave out.
     arguments.retain(|_, value| !value.is_null());
     if known.spec.name == "store_conversation_turn" {
         store::translate(&mut arguments)?;
     }
     schema::check(&known.tool.input_schema, &arguments)?;
     let mut take = |name: &str| match arguments.remove(name) {
-        Some(Value::String(text)) => Some(text),
+        Some(Json::String(text)) => Some(text),
         _ => None,
     };
     let named = match take("project_id") {

@@ -4,27 +4,26 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tine_api::bodies::{self, Speaker};
+use tine_core::InterpretationId;
 use tine_core::facts::envelope;
-use tine_core::{InterpretationId, Json};
+use tine_core::json::{Json, Object};
 use tine_engine::{
     Call, Interpret, NewFact, NewRelationship, NewSource, StoreCombined, StoreFacts, StoreTurn,
     StoredSource, StoredTurn,
 };
 use tine_formats::redact;
 
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Asked, Effect, Spec, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};
-use crate::arguments::{
-    conversation, end, entity, messages, reference, source, strict, strict_object, times,
-};
+use crate::arguments::{content, conversation, end, entity, messages, reference, source, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::{AnyValue, FromObject, Members, arguments, choices};
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -101,6 +100,8 @@ impl Reading {
     }
 }
 
+choices!(Reading);
+
 arguments!(TurnArguments {
     conversation_id: Option<String>,
     turn_id: Option<String>,
@@ -108,7 +109,7 @@ arguments!(TurnArguments {
     /// The text
     content: Option<String>,
     /// Instead of content: {type, …} blocks
-    content_blocks: Option<Vec<Map<String, Value>>>,
+    content_blocks: Option<Vec<Members>>,
     /// For role tool
     tool_call_id: Option<String>,
     /// Only if the host names it
@@ -116,23 +117,23 @@ arguments!(TurnArguments {
     /// Only if the host names it
     branch_id: Option<String>,
     /// All messages before this one
-    history: Option<Vec<Map<String, Value>>>,
+    history: Option<Vec<Members>>,
     attachment_source_ids: Option<Vec<String>>,
     /// Title of a new conversation
     title: Option<String>,
     created_at: Option<String>,
     /// {source_info, tags, …}
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Members>,
     interpret: Option<Reading>,
 });
 
 arguments!(StoreArguments {
     /// {entity_type, fields, entity_id?, observed_at?, turn?}
-    entities: Option<Vec<Map<String, Value>>>,
+    entities: Option<Vec<Members>>,
     /// {type, source, target}; an end is an id or an index into entities
-    relationships: Option<Vec<Map<String, Value>>>,
+    relationships: Option<Vec<Members>>,
     /// As store_conversation_turn takes it
-    turn: Option<Map<String, Value>>,
+    turn: Option<Members>,
     text: Option<String>,
     /// Base64
     file_content: Option<String>,
@@ -146,13 +147,13 @@ arguments!(StoreArguments {
 
 arguments!(FactsArguments {
     /// {entity_type, fields, entity_id?, observed_at?, turn?, span?, priority?}
-    entities: Option<Vec<Map<String, Value>>>,
+    entities: Option<Vec<Members>>,
     /// {type, source, target, metadata?}
-    relationships: Option<Vec<Map<String, Value>>>,
+    relationships: Option<Vec<Members>>,
     /// Where the facts were read
     source_id: Option<String>,
     /// {name, model, …} of yourself
-    agent: Option<Map<String, Value>>,
+    agent: Option<Members>,
 });
 
 arguments!(SourceArguments {
@@ -170,7 +171,7 @@ arguments!(SourceArguments {
 
 arguments!(Fact {
     entity_type: String,
-    fields: Map<String, Value>,
+    fields: Members,
     entity_id: Option<String>,
     observed_at: Option<String>,
     turn: Option<String>,
@@ -181,20 +182,18 @@ arguments!(Fact {
 
 arguments!(Edge {
     r#type: String,
-    source: Value,
-    target: Value,
-    metadata: Option<Map<String, Value>>,
+    source: AnyValue,
+    target: AnyValue,
+    metadata: Option<Members>,
 });
 
-/// Other names under which hosts know the same things.
-pub(crate) fn translate(arguments: &mut JsonObject) -> Result<(), Refusal> {
+/// Renames the arguments of a turn that hosts know by other names.
+pub(crate) fn translate(arguments: &mut Object) -> Result<(), Refusal> {
     let mut rename = |from: &str, to: &str| {
         if !arguments.contains_key(to)
             && let Some(value) = arguments.remove(from)
         {
-            // Numbers are ids like any other.
-            let value = if value.is_number() { value.to_string().into() } else { value };
-            arguments.insert(to.to_owned(), value);
+            arguments.insert(to, number_as_text(value));
         }
     };
     rename("session_id", "conversation_id");
@@ -203,12 +202,11 @@ pub(crate) fn translate(arguments: &mut JsonObject) -> Result<(), Refusal> {
     rename("thread_id", "branch_id");
     rename("branch", "branch_id");
     rename("turn_number", "turn_id");
-    if let Some(turn_id) = arguments.get_mut("turn_id").filter(|id| id.is_u64()) {
-        *turn_id = turn_id.to_string().into();
+    if let Some(turn_id) = arguments.get_mut("turn_id").filter(|id| id.as_u64().is_some()) {
+        *turn_id = number_as_text(std::mem::take(turn_id));
     }
     if let Some(number) = arguments.remove("turn_number") {
-        let number = if number.is_number() { number.to_string().into() } else { number };
-        if arguments.get("turn_id") != Some(&number) {
+        if arguments.get("turn_id") != Some(&number_as_text(number)) {
             let why = "`turn_id` and `turn_number` say different things";
             return Err(Refusal::invalid(why).next("send `turn_id` alone"));
         }
@@ -216,28 +214,32 @@ pub(crate) fn translate(arguments: &mut JsonObject) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Returns a number that serves as an id as its digits.
+fn number_as_text(value: Json) -> Json {
+    match value {
+        Json::Number(number) => Json::String(number.to_string()),
+        other => other,
+    }
+}
+
 impl TurnArguments {
     fn into_request(self, asked: &Asked) -> Result<(StoreTurn, Call, Reading), Refusal> {
         let limits = asked.limits();
-        let mut fields = Map::new();
-        fields.insert("role".to_owned(), self.role.as_str().into());
-        fields.insert(
-            "content".to_owned(),
-            crate::arguments::content(self.content, self.content_blocks)?,
-        );
-        let mut set = |name: &str, value: Option<Value>| {
+        let mut fields = Object::new();
+        fields.insert("role", self.role.as_str().into());
+        fields.insert("content", content(self.content, self.content_blocks)?);
+        let mut set = |name: &str, value: Option<Json>| {
             if let Some(value) = value {
-                fields.insert(name.to_owned(), value);
+                fields.insert(name, value);
             }
         };
-        set("tool_call_id", self.tool_call_id.map(Value::from));
-        set("created_at", self.created_at.map(Value::from));
-        set("metadata", self.metadata.map(Value::Object));
+        set("tool_call_id", self.tool_call_id.map(Json::from));
+        set("created_at", self.created_at.map(Json::from));
+        set("metadata", self.metadata.map(Json::from));
         let history = self.history.unwrap_or_default();
         let index = history.len();
         let mut messages = messages(history, limits)?;
-        let said = strict(&Value::Object(fields), limits)?;
-        messages.push(bodies::message(said, index, limits)?);
+        messages.push(bodies::message(Json::Object(fields), index, limits)?);
         let mut call = asked.call.clone();
         if asked.options.redact {
             call = call.with_redacted(redact::messages(&mut messages));
@@ -313,10 +315,9 @@ pub(super) fn wait(
 
 fn facts(
     asked: &Asked,
-    entities: Vec<Map<String, Value>>,
-    relationships: Vec<Map<String, Value>>,
+    entities: Vec<Members>,
+    relationships: Vec<Members>,
 ) -> Result<StoreFacts, Refusal> {
-    let limits = asked.limits();
     let mut request = StoreFacts::default();
     for (at, one) in entities.into_iter().enumerate() {
         let fact: Fact = nested(&format!("entities[{at}]"), one)?;
@@ -327,7 +328,7 @@ fn facts(
             span: fact.span,
             priority: fact.priority,
             specificity: fact.specificity,
-            ..NewFact::of(fact.entity_type, strict_object(&fact.fields, limits)?)
+            ..NewFact::of(fact.entity_type, fact.fields.0)
         });
     }
     for (at, one) in relationships.into_iter().enumerate() {
@@ -335,34 +336,24 @@ fn facts(
         let edge: Edge = nested(&name, one)?;
         request.relationships.push(NewRelationship {
             relation: edge.r#type,
-            source: end(asked, &format!("{name}.source"), &edge.source)?,
-            target: end(asked, &format!("{name}.target"), &edge.target)?,
-            metadata: metadata(edge.metadata, asked)?,
+            source: end(asked, &format!("{name}.source"), &edge.source.0)?,
+            target: end(asked, &format!("{name}.target"), &edge.target.0)?,
+            metadata: metadata(edge.metadata),
         });
     }
     Ok(request)
 }
 
-pub(super) fn metadata(given: Option<Map<String, Value>>, asked: &Asked) -> Result<Json, Refusal> {
-    match given {
-        None => Ok(Json::Null),
-        Some(members) => strict(&Value::Object(members), asked.limits()),
-    }
+/// Returns an optional object as the engine takes it.
+pub(super) fn metadata(given: Option<Members>) -> Json {
+    given.map_or(Json::Null, Json::from)
 }
 
-/// An object within the arguments.
-fn nested<T: serde::de::DeserializeOwned + JsonSchema>(
-    name: &str,
-    mut members: Map<String, Value>,
-) -> Result<T, Refusal> {
+/// Reads an object within the arguments.
+fn nested<T: FromObject>(name: &str, members: Members) -> Result<T, Refusal> {
+    let Members(mut members) = members;
     members.retain(|_, value| !value.is_null());
-    serde_json::from_value(Value::Object(members)).map_err(|error| {
-        let schema = schema::of::<T>();
-        let known = schema.get("properties").and_then(Value::as_object);
-        let known: Vec<&str> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        Refusal::invalid(format!("{name}: {error}"))
-            .next(format!("its members are: {}", known.join(", ")))
-    })
+    T::from_object(name, members)
 }
 
 /// Bytes out of whichever argument holds them.
@@ -432,8 +423,8 @@ fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
         None => Reading::None,
     });
     if let Some(mut given) = arguments.turn {
-        given.retain(|_, value| !value.is_null());
-        translate(&mut given)?;
+        given.0.retain(|_, value| !value.is_null());
+        translate(&mut given.0)?;
         let given: TurnArguments = nested("turn", given)?;
         let (request, with_redacted, asked_for) = given.into_request(asked)?;
         if asked_for != Reading::None {
@@ -566,7 +557,7 @@ fn store_structured(asked: &Asked, arguments: FactsArguments) -> Result<Answer, 
     let entities = arguments.entities.unwrap_or_default();
     let mut request = facts(asked, entities, arguments.relationships.unwrap_or_default())?;
     request.source = arguments.source_id.as_deref().map(source).transpose()?;
-    request.agent = metadata(arguments.agent, asked)?;
+    request.agent = metadata(arguments.agent);
     stored_facts(asked, &asked.call, request)
 }
 

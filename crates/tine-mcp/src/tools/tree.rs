@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tine_api::bodies::Speaker;
+use tine_core::json::{MAX_DEPTH, parse};
 use tine_core::{Body, Name};
 use tine_engine::{
     Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, SearchQuery,
@@ -13,12 +14,13 @@ use tine_formats::{redact, render};
 
 use super::memory::listed;
 use super::store::conversation_of;
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Asked, Effect, Spec, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
-use crate::arguments::{content, messages, reference, references, strict, times};
+use crate::arguments::{content, messages, reference, references, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::{Members, arguments, choices};
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -170,7 +172,7 @@ arguments!(EditArguments {
     conversation_id: Option<String>,
     turn: String,
     content: Option<String>,
-    content_blocks: Option<Vec<Map<String, Value>>>,
+    content_blocks: Option<Vec<Members>>,
     branch: Option<String>,
 });
 
@@ -197,10 +199,12 @@ pub(super) enum Conflict {
     Fork,
 }
 
+choices!(Format, Conflict);
+
 arguments!(AppendArguments {
     conversation_id: String,
     /// {role, content, tool_call_id?, created_at?, metadata?}
-    messages: Vec<Map<String, Value>>,
+    messages: Vec<Members>,
     /// Turn or root; default the tip
     parent: Option<String>,
     /// Default main
@@ -335,8 +339,7 @@ fn rendered(
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
     let made = render::render(&path, &options)?;
-    let form =
-        serde_json::to_value(tine_formats::render::RenderingJson::from(made)).unwrap_or_default();
+    let form = rendering_form(&render::RenderingJson::from(made))?;
     let bytes = size(&form);
     if max_tokens.is_some() && bytes > MOST_RENDERED {
         let why = format!("the rendering has {bytes} bytes, more than an answer holds");
@@ -352,6 +355,14 @@ fn rendered(
         form["cut"] = json!([format!("{turns_cut} earlier turns; ask for more max_tokens")]);
     }
     Ok(Answer::new(text, form).recorded())
+}
+
+/// Converts a rendering to the form of an answer, without rounding the integers of its request.
+fn rendering_form(made: &render::RenderingJson) -> Result<Value, Refusal> {
+    let text = serde_json::to_string(made)
+        .map_err(|error| Refusal::new(tine_core::Kind::Internal, error.to_string()))?;
+    let json = parse(text.as_bytes(), MAX_DEPTH).map_err(Error::from)?;
+    Ok(forms::value(&json))
 }
 
 /// Bytes of a rendering that was asked for by its tokens.
@@ -445,8 +456,8 @@ fn fork_conversation(asked: &Asked, arguments: ForkArguments) -> Result<Answer, 
 fn edit_turn(asked: &Asked, arguments: EditArguments) -> Result<Answer, Refusal> {
     let turn = turn_ref(asked, arguments.conversation_id.as_deref(), &arguments.turn)?;
     let role = asked.engine.turn(&asked.call, turn.clone())?.role;
-    let said = strict(&content(arguments.content, arguments.content_blocks)?, asked.limits())?;
-    let body = Body::received(said, role, asked.limits());
+    let content = content(arguments.content, arguments.content_blocks)?;
+    let body = Body::received(content, role, asked.limits());
     let mut body = body.map_err(|source| Error::Message { index: 0, source })?;
     let mut call = asked.call.clone();
     if asked.options.redact {

@@ -9,12 +9,13 @@ use tine_engine::{
 use tine_formats::redact;
 
 use super::store::conversation_of;
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Asked, Effect, Spec, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
 use crate::arguments::reference;
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::arguments;
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
