@@ -61,7 +61,7 @@ pub struct Http {
 impl Http {
     /// Creates a handler for a server that takes bodies up to a size.
     pub fn new(tine: Tine, body_bytes: usize) -> Self {
-        let limits = Limits { body_bytes, ..tine.engine.limits().clone() };
+        let limits = Limits { body_bytes, ..*tine.engine.limits() };
         Http::with_handler(move || tine.for_another(), &limits)
     }
 

@@ -25,8 +25,6 @@ mod access;
 mod answer;
 mod arguments;
 mod complete;
-#[cfg(feature = "conformance")]
-mod conformance;
 mod cost;
 mod files;
 mod follow;

@@ -126,26 +126,22 @@ pub(crate) fn encoded(text: &str) -> String {
     out
 }
 
-/// Whether changes of something can be told.
+/// Returns whether a resource can be followed.
 pub(crate) fn can_be_followed(uri: &str) -> bool {
-    Address::parse(uri).is_ok() || (cfg!(feature = "conformance") && uri.starts_with("test://"))
+    Address::parse(uri).is_ok()
 }
 
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, about: &str| {
         ResourceTemplate::new(uri, name).with_description(about).with_mime_type("application/json")
     };
-    let mut templates = vec![
+    vec![
         template("tine://conversation/{id}", "conversation", "A conversation: branches, main line"),
         template("tine://turn/{id}", "turn", "One turn in full"),
         template("tine://entity/{id}", "entity", "What holds of an entity, with all its fields"),
         ResourceTemplate::new("tine://source/{id}", "source")
             .with_description("The bytes of a source as they came"),
-    ];
-    if cfg!(feature = "conformance") {
-        templates.push(template("test://template/{id}/data", "data", "For the suite"));
-    }
-    templates
+    ]
 }
 
 /// Conversations, in the order in which they were made.
@@ -168,10 +164,7 @@ pub(crate) fn list(
             None => resource,
         }
     };
-    #[cfg_attr(not(feature = "conformance"), expect(unused_mut, reason = "the suite adds some"))]
-    let mut resources: Vec<Resource> = found.items.iter().map(resource).collect();
-    #[cfg(feature = "conformance")]
-    crate::conformance::resources(&mut resources);
+    let resources: Vec<Resource> = found.items.iter().map(resource).collect();
     let mut result = ListResourcesResult::with_all_items(resources)
         .with_ttl_ms(0)
         .with_cache_scope(CacheScope::Private);

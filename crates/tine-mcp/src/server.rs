@@ -266,12 +266,6 @@ impl ServerHandler for Tine {
             .enable_resources_list_changed()
             .enable_tools()
             .build();
-        #[cfg(feature = "conformance")]
-        let capabilities = {
-            let mut capabilities = capabilities;
-            crate::conformance::more(&mut capabilities);
-            capabilities
-        };
         ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("tine", env!("CARGO_PKG_VERSION")).with_title("Tine"),
@@ -286,18 +280,12 @@ impl ServerHandler for Tine {
     ) -> Result<ListToolsResult, ErrorData> {
         let options = chosen(&self.options, &context);
         let tools = tools::of(options.toolset, options.read_only);
-        #[cfg(feature = "conformance")]
-        let tools = crate::conformance::tools(tools);
         Ok(ListToolsResult::with_all_items(tools)
             .with_ttl_ms(LISTS_FRESH_MS)
             .with_cache_scope(CacheScope::Private))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        #[cfg(feature = "conformance")]
-        if let Some(tool) = crate::conformance::tool(name) {
-            return Some(tool);
-        }
         Some(tools::find(name, &self.options).ok()?.tool.clone())
     }
 
@@ -306,10 +294,6 @@ impl ServerHandler for Tine {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        #[cfg(feature = "conformance")]
-        if crate::conformance::knows(&request.name) {
-            return crate::conformance::call(self, request, context).await;
-        }
         if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
             return Err(ErrorData::invalid_params(refusal.into_message(), None));
         }
@@ -345,10 +329,6 @@ impl ServerHandler for Tine {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        #[cfg(feature = "conformance")]
-        if let Some(found) = crate::conformance::read(&request.uri) {
-            return Ok(found.into());
-        }
         let (reach, uri) = (reach(&context), request.uri);
         let asked = uri.clone();
         let read = self
@@ -370,8 +350,6 @@ impl ServerHandler for Tine {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        #[cfg(feature = "conformance")]
-        crate::conformance::listening(&context);
         let reach = reach(context.request_context());
         self.followers.listen(context, reach, &self.options).await
     }
@@ -399,10 +377,7 @@ impl ServerHandler for Tine {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let prompts = prompts::list();
-        #[cfg(feature = "conformance")]
-        let prompts = crate::conformance::prompts(prompts);
-        Ok(ListPromptsResult::with_all_items(prompts)
+        Ok(ListPromptsResult::with_all_items(prompts::list())
             .with_ttl_ms(LISTS_FRESH_MS)
             .with_cache_scope(CacheScope::Private))
     }
@@ -412,10 +387,6 @@ impl ServerHandler for Tine {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        #[cfg(feature = "conformance")]
-        if let Some(found) = crate::conformance::prompt(&request) {
-            return found;
-        }
         let reach = reach(&context);
         let made = self
             .blocking(move |engine, options| prompts::get(engine, options, &reach, &request))
@@ -431,15 +402,5 @@ impl ServerHandler for Tine {
         let reach = reach(&context);
         self.blocking(move |engine, options| complete::complete(engine, options, &reach, &request))
             .await
-    }
-
-    #[cfg(feature = "conformance")]
-    #[expect(deprecated, reason = "the suite asks for it")]
-    async fn set_level(
-        &self,
-        _: rmcp::model::SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Ok(())
     }
 }

@@ -205,11 +205,11 @@ pub(crate) fn translate(arguments: &mut Object) -> Result<(), Refusal> {
     if let Some(turn_id) = arguments.get_mut("turn_id").filter(|id| id.as_u64().is_some()) {
         *turn_id = number_as_text(std::mem::take(turn_id));
     }
-    if let Some(number) = arguments.remove("turn_number") {
-        if arguments.get("turn_id") != Some(&number_as_text(number)) {
-            let why = "`turn_id` and `turn_number` say different things";
-            return Err(Refusal::invalid(why).next("send `turn_id` alone"));
-        }
+    if let Some(number) = arguments.remove("turn_number")
+        && arguments.get("turn_id") != Some(&number_as_text(number))
+    {
+        let why = "`turn_id` and `turn_number` say different things";
+        return Err(Refusal::invalid(why).next("send `turn_id` alone"));
     }
     Ok(())
 }
