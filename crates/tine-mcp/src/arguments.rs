@@ -9,7 +9,7 @@ use tine_core::{
 use tine_engine::{AsOf, End, Error};
 
 use crate::refusal::Refusal;
-use crate::tools::Asked;
+use crate::tools::ToolContext;
 use crate::typed::Members;
 
 /// Reads messages from their fields.
@@ -60,7 +60,7 @@ pub(crate) fn source(text: &str) -> Result<SourceId, Refusal> {
 }
 
 /// An entity by its id, by the turn_key of a message, or by its conversation's id.
-pub(crate) fn entity(asked: &Asked, text: &str) -> Result<EntityId, Refusal> {
+pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refusal> {
     if let Ok(id) = text.parse::<EntityId>() {
         return Ok(id);
     }
@@ -69,9 +69,9 @@ pub(crate) fn entity(asked: &Asked, text: &str) -> Result<EntityId, Refusal> {
             .next("ids are ent_ and 32 hex digits, as answers give them"));
     }
     let mut found: Vec<(EntityId, String)> = Vec::new();
-    for (conversation, slot) in slots(text, asked.limits()) {
-        let id = slot.entity(&asked.call.project, &conversation);
-        if asked.engine.entity(&asked.call, id, AsOf::default()).is_ok() {
+    for (conversation, slot) in slots(text, context.limits()) {
+        let id = slot.entity(&context.call.project, &conversation);
+        if context.engine.entity(&context.call, id, AsOf::default()).is_ok() {
             found.push((id, slot.turn_key(&conversation)));
         }
     }
@@ -128,7 +128,7 @@ fn slots(key: &str, limits: &Limits) -> Vec<(ConversationId, Slot)> {
 }
 
 /// One end of a relationship: a number is the place of an entity in the same call.
-pub(crate) fn end(asked: &Asked, name: &str, value: &Json) -> Result<End, Refusal> {
+pub(crate) fn end(context: &ToolContext, name: &str, value: &Json) -> Result<End, Refusal> {
     let wrong = || {
         Refusal::invalid(format!("`{name}` names nothing that can be related")).next(
             "give an entity (ent_… or a turn_key), a source (src_…), a turn's id, \
@@ -140,7 +140,7 @@ pub(crate) fn end(asked: &Asked, name: &str, value: &Json) -> Result<End, Refusa
     }
     let text = value.as_str().ok_or_else(wrong)?;
     if let Ok(nth) = text.parse::<usize>()
-        && nth < asked.limits().facts_per_store
+        && nth < context.limits().facts_per_store
     {
         return Ok(End::InCall(nth));
     }
@@ -153,5 +153,5 @@ pub(crate) fn end(asked: &Asked, name: &str, value: &Json) -> Result<End, Refusa
     if text.parse::<TurnId>().is_ok() {
         return Ok(End::Turn(reference(text)?));
     }
-    Ok(End::Entity(entity(asked, text)?))
+    Ok(End::Entity(entity(context, text)?))
 }

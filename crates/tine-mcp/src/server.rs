@@ -1,4 +1,4 @@
-//! The server: what the protocol asks for, handed on to the module that answers it.
+//! The server: passes each request of the protocol to the module that answers it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::files::Allowed;
 use crate::follow::Followers;
 use crate::incoming::ExactArguments;
 use crate::refusal::Refusal;
-use crate::tools::{self, Asked, Effect, Toolset};
+use crate::tools::{self, Effect, ToolContext, Toolset};
 use crate::{INSTRUCTIONS, complete, prompts, resources};
 
 /// How long a host may keep what hardly ever changes.
@@ -74,7 +74,7 @@ pub struct Tine {
     work: Arc<Work>,
 }
 
-/// Runs that were queued here are done here, in the background.
+/// The background task that runs queued interpretations.
 #[derive(Default)]
 struct Work {
     begun: AtomicBool,
@@ -82,19 +82,18 @@ struct Work {
 }
 
 impl Tine {
-    /// A server over an engine.
+    /// Creates a server over an engine.
     pub fn new(engine: Engine, options: Options) -> Self {
         let followers = Followers::new(engine.clone());
         Tine { engine, options: Arc::new(options), followers, work: Arc::default() }
     }
 
-    /// The same server for another connection: what one subscribes to is not the other's.
+    /// Returns the same server for another connection, with subscriptions of its own.
     pub fn for_another(&self) -> Self {
         Tine { followers: self.followers.for_another(), ..self.clone() }
     }
 
-    /// Does queued interpretations in the background, whoever queued them, if that is to be done
-    /// here. Needs a runtime.
+    /// Starts queued interpretations in the background if this server runs them. Needs a runtime.
     pub(crate) fn interpret_in_background(&self) {
         if !self.options.interprets {
             return;
@@ -132,23 +131,23 @@ impl Tine {
         };
         let common = tools::common(known, arguments, &reach, &options, limits)?;
         let project = common.call.project.clone();
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (report, mut reported) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
-        // Whoever goes away without a word is not waited for either.
+        // Stops the tool also if the host disconnects without cancelling.
         let _stop = StopOnDrop(Arc::clone(&stop));
-        let asked = Asked {
+        let tool_context = ToolContext {
             engine: self.engine.clone(),
             call: common.call,
             options,
             room: common.room,
             stop,
             progress: Box::new(move |done, total, message| {
-                // Nobody may listen any more.
-                let _ = tell.send((done, total, message));
+                // The call may have ended already.
+                let _ = report.send((done, total, message));
             }),
         };
         let (run, arguments) = (known.spec.run, common.arguments);
-        let mut work = tokio::task::spawn_blocking(move || run(&asked, arguments));
+        let mut work = tokio::task::spawn_blocking(move || run(&tool_context, arguments));
         let token = context.meta.get_progress_token();
         let done = loop {
             tokio::select! {
@@ -156,12 +155,12 @@ impl Tine {
                 () = context.ct.cancelled() => {
                     return Err(Refusal::new(Kind::Conflict, "the call was cancelled"));
                 }
-                Some((done, total, message)) = told.recv() => {
+                Some((done, total, message)) = reported.recv() => {
                     if let Some(token) = &token {
                         let mut step = ProgressNotificationParam::new(token.clone(), done)
                             .with_message(message);
                         step.total = total;
-                        // A host that does not take it will notice the answer.
+                        // A lost progress notification does no harm.
                         let _ = context.peer.notify_progress(step).await;
                     }
                 }
@@ -178,7 +177,7 @@ impl Tine {
         Ok(answer.into_result(&project, self.options.whole_text || is_old(context)))
     }
 
-    /// Runs something that may wait for the store.
+    /// Runs work that may block on the store.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Engine, &Options) -> Result<T, Refusal> + Send + 'static,
@@ -210,13 +209,13 @@ fn sdk_arguments(arguments: Option<JsonObject>, limits: &Limits) -> Result<Objec
     }
 }
 
-/// Who calls: as the HTTP server says, or whoever started this process.
+/// Returns what the caller may do: as the HTTP server says, or everything over stdio.
 pub(crate) fn reach(context: &RequestContext<RoleServer>) -> Reach {
     let parts = context.extensions.get::<http::request::Parts>();
     parts.and_then(|parts| parts.extensions.get::<Reach>()).cloned().unwrap_or_default()
 }
 
-/// How this request is to be served: a host may choose its tools by the address it connects to.
+/// Returns the options of this request: a host may choose its toolset in the URL.
 fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<Options> {
     let parts = context.extensions.get::<http::request::Parts>();
     let query = parts.and_then(|parts| parts.uri.query()).unwrap_or_default();
@@ -227,7 +226,7 @@ fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<O
     }
 }
 
-/// Whether a host is older than structured content.
+/// Returns whether the host predates structured content.
 fn is_old(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() < "2025-06-18")
 }
@@ -247,7 +246,7 @@ impl From<Refusal> for ErrorData {
     }
 }
 
-/// An error that says which resource it is about.
+/// Adds the URI of the resource to an error.
 fn error_about(mut error: ErrorData, uri: &str) -> ErrorData {
     let data = error.data.get_or_insert_with(|| serde_json::json!({}));
     if let Some(members) = data.as_object_mut() {
@@ -330,9 +329,9 @@ impl ServerHandler for Tine {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let (reach, uri) = (reach(&context), request.uri);
-        let asked = uri.clone();
+        let wanted = uri.clone();
         let read = self
-            .blocking(move |engine, options| resources::read(engine, options, &reach, &asked))
+            .blocking(move |engine, options| resources::read(engine, options, &reach, &wanted))
             .await;
         read.map(Into::into).map_err(|error| error_about(error, &uri))
     }
