@@ -1,51 +1,27 @@
 //! Arguments in forms that several tools share.
 
-use serde_json::{Map, Value};
 use tine_api::bodies;
 use tine_core::facts::Slot;
-use tine_core::json::{self, Json, Object};
 use tine_core::{
-    ConversationId, EntityId, Kind, Limits, Message, Reference, Role, SourceId, Timestamp, TurnId,
+    ConversationId, EntityId, Json, Kind, Limits, Message, Reference, Role, SourceId, Timestamp,
+    TurnId,
 };
 use tine_engine::{AsOf, End, Error};
 
 use crate::refusal::Refusal;
-use crate::tools::Asked;
+use crate::tools::ToolContext;
+use crate::typed::Members;
 
-/// Free-form data, read strictly.
-pub(crate) fn strict(value: &Value, limits: &Limits) -> Result<Json, Refusal> {
-    let bytes = value.to_string();
-    Ok(json::parse(bytes.as_bytes(), limits.json_depth).map_err(Error::from)?)
+/// Reads messages from their fields.
+pub(crate) fn messages(given: Vec<Members>, limits: &Limits) -> Result<Vec<Message>, Refusal> {
+    Ok(bodies::messages(given.into_iter().map(Json::from).collect(), limits)?)
 }
 
-/// The same, of an object.
-pub(crate) fn strict_object(
-    members: &Map<String, Value>,
-    limits: &Limits,
-) -> Result<Object, Refusal> {
-    match strict(&Value::Object(members.clone()), limits)? {
-        Json::Object(object) => Ok(object),
-        _ => Ok(Object::new()),
-    }
-}
-
-/// Messages from their fields.
-pub(crate) fn messages(
-    given: Vec<Map<String, Value>>,
-    limits: &Limits,
-) -> Result<Vec<Message>, Refusal> {
-    let given = given.into_iter().map(|fields| strict(&Value::Object(fields), limits));
-    Ok(bodies::messages(given.collect::<Result<_, _>>()?, limits)?)
-}
-
-/// What is said: a text, or blocks.
-pub(crate) fn content(
-    text: Option<String>,
-    blocks: Option<Vec<Map<String, Value>>>,
-) -> Result<Value, Refusal> {
+/// Returns the content of a turn: a text, or blocks.
+pub(crate) fn content(text: Option<String>, blocks: Option<Vec<Members>>) -> Result<Json, Refusal> {
     match (text, blocks) {
-        (Some(text), None) => Ok(Value::String(text)),
-        (None, Some(blocks)) => Ok(Value::Array(blocks.into_iter().map(Value::Object).collect())),
+        (Some(text), None) => Ok(Json::String(text)),
+        (None, Some(blocks)) => Ok(Json::Array(blocks.into_iter().map(Json::from).collect())),
         (Some(_), Some(_)) => {
             let why = "`content` and `content_blocks` both say what the turn says";
             Err(Refusal::invalid(why).next("send one of them; a text can be a block of type text"))
@@ -84,7 +60,7 @@ pub(crate) fn source(text: &str) -> Result<SourceId, Refusal> {
 }
 
 /// An entity by its id, by the turn_key of a message, or by its conversation's id.
-pub(crate) fn entity(asked: &Asked, text: &str) -> Result<EntityId, Refusal> {
+pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refusal> {
     if let Ok(id) = text.parse::<EntityId>() {
         return Ok(id);
     }
@@ -93,9 +69,9 @@ pub(crate) fn entity(asked: &Asked, text: &str) -> Result<EntityId, Refusal> {
             .next("ids are ent_ and 32 hex digits, as answers give them"));
     }
     let mut found: Vec<(EntityId, String)> = Vec::new();
-    for (conversation, slot) in slots(text, asked.limits()) {
-        let id = slot.entity(&asked.call.project, &conversation);
-        if asked.engine.entity(&asked.call, id, AsOf::default()).is_ok() {
+    for (conversation, slot) in slots(text, context.limits()) {
+        let id = slot.entity(&context.call.project, &conversation);
+        if context.engine.entity(&context.call, id, AsOf::default()).is_ok() {
             found.push((id, slot.turn_key(&conversation)));
         }
     }
@@ -152,7 +128,7 @@ fn slots(key: &str, limits: &Limits) -> Vec<(ConversationId, Slot)> {
 }
 
 /// One end of a relationship: a number is the place of an entity in the same call.
-pub(crate) fn end(asked: &Asked, name: &str, value: &Value) -> Result<End, Refusal> {
+pub(crate) fn end(context: &ToolContext, name: &str, value: &Json) -> Result<End, Refusal> {
     let wrong = || {
         Refusal::invalid(format!("`{name}` names nothing that can be related")).next(
             "give an entity (ent_… or a turn_key), a source (src_…), a turn's id, \
@@ -164,7 +140,7 @@ pub(crate) fn end(asked: &Asked, name: &str, value: &Value) -> Result<End, Refus
     }
     let text = value.as_str().ok_or_else(wrong)?;
     if let Ok(nth) = text.parse::<usize>()
-        && nth < asked.limits().facts_per_store
+        && nth < context.limits().facts_per_store
     {
         return Ok(End::InCall(nth));
     }
@@ -177,5 +153,5 @@ pub(crate) fn end(asked: &Asked, name: &str, value: &Value) -> Result<End, Refus
     if text.parse::<TurnId>().is_ok() {
         return Ok(End::Turn(reference(text)?));
     }
-    Ok(End::Entity(entity(asked, text)?))
+    Ok(End::Entity(entity(context, text)?))
 }

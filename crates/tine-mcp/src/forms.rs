@@ -4,7 +4,7 @@
 //! `text` and no list of blocks, and long texts are cut with a word about where the whole is.
 
 use serde_json::{Map, Value, json};
-use tine_core::json::{Json, Object};
+use tine_core::json::{Json, Number, Object};
 use tine_core::{Body, Status};
 use tine_engine::{
     BranchView, ConversationView, EntityView, Evidence, InterpretationView, ObservationView,
@@ -14,14 +14,30 @@ use tine_store::Content;
 
 use crate::answer::{Cuts, lean, list_or_null};
 
-/// A value as the SDK carries it. Whole numbers beyond 64 bits are rounded here; resources give
-/// every digit.
+/// Converts a value to the form that the SDK carries, which has no integers beyond 64 bits: these
+/// become strings of their digits, since a rounded number would be a wrong one. Resources give
+/// them as numbers.
 pub(crate) fn value(json: &Json) -> Value {
-    serde_json::from_str(&json.to_canonical()).unwrap_or(Value::Null)
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(truth) => Value::Bool(*truth),
+        Json::String(text) => Value::String(text.clone()),
+        Json::Array(items) => items.iter().map(value).collect(),
+        Json::Object(members) => object(members),
+        Json::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(integer), _) => integer.into(),
+            (_, Some(integer)) => integer.into(),
+            _ => match Number::try_from(number.as_f64()) {
+                Ok(nearest) if nearest == *number => number.as_f64().into(),
+                _ => number.to_string().into(),
+            },
+        },
+    }
 }
 
-pub(crate) fn object(fields: &Object) -> Value {
-    value(&Json::Object(fields.clone()))
+/// Converts an object in the same way.
+pub(crate) fn object(members: &Object) -> Value {
+    members.iter().map(|(name, member)| (name.to_owned(), value(member))).collect()
 }
 
 fn some(text: Option<impl ToString>) -> Value {
@@ -84,7 +100,8 @@ fn is_empty(value: &Value) -> bool {
 
 /// Blocks with their long strings cut.
 fn blocks(body: &Body, cuts: &mut Cuts, whole: &str) -> Value {
-    let mut blocks: Value = serde_json::from_str(&body.to_blocks_string()).unwrap_or(Value::Null);
+    let blocks = body.blocks().unwrap_or_default();
+    let mut blocks: Value = blocks.iter().map(value).collect();
     shorten(&mut blocks, cuts, whole);
     blocks
 }

@@ -10,6 +10,8 @@
 //!
 //! - Every tool is one request of the engine; no rule of the tree lives here.
 //! - What a caller may not reach ([`Reach`]) is refused before the engine is asked.
+//! - Every message is read by the strict JSON reader of the core, whatever the transport: arguments
+//!   that two readers could take for different values are refused, and no digit is lost.
 //! - Arguments that a tool does not know are refused, and so are files outside of the folders that
 //!   were allowed.
 //! - Answers are bounded, say what was cut, and never put recorded text anywhere but into fields
@@ -23,13 +25,12 @@ mod access;
 mod answer;
 mod arguments;
 mod complete;
-#[cfg(feature = "conformance")]
-mod conformance;
 mod cost;
 mod files;
 mod follow;
 mod forms;
 mod http;
+mod incoming;
 mod prompts;
 mod refusal;
 mod resources;
@@ -37,12 +38,13 @@ mod schema;
 mod server;
 mod stdio;
 mod tools;
-mod unreadable;
+mod typed;
 
 pub use access::Reach;
 pub use cost::{Cost, cost};
 pub use files::{Allowed, NotAllowed};
 pub use http::Http;
+pub use incoming::ExactArguments;
 pub use server::{Options, Tine};
 pub use stdio::{StdioError, serve_lines, serve_stdio};
 pub use tools::Toolset;

@@ -11,8 +11,9 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use tine_api::{Answer, TurnView};
+use tine_core::json::{Json, MAX_DEPTH, parse};
 use tine_core::{ConversationId, EntityId, Kind, ProjectId, SourceId};
-use tine_engine::{AsOf, Call, Engine, Error, Page, PathQuery, TurnRef};
+use tine_engine::{AsOf, Call, Engine, EntityView, Error, Page, PathQuery, TurnRef};
 
 use crate::access::Reach;
 use crate::answer::{Cuts, RECORDED};
@@ -125,26 +126,22 @@ pub(crate) fn encoded(text: &str) -> String {
     out
 }
 
-/// Whether changes of something can be told.
+/// Returns whether a resource can be followed.
 pub(crate) fn can_be_followed(uri: &str) -> bool {
-    Address::parse(uri).is_ok() || (cfg!(feature = "conformance") && uri.starts_with("test://"))
+    Address::parse(uri).is_ok()
 }
 
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, about: &str| {
         ResourceTemplate::new(uri, name).with_description(about).with_mime_type("application/json")
     };
-    let mut templates = vec![
+    vec![
         template("tine://conversation/{id}", "conversation", "A conversation: branches, main line"),
         template("tine://turn/{id}", "turn", "One turn in full"),
         template("tine://entity/{id}", "entity", "What holds of an entity, with all its fields"),
         ResourceTemplate::new("tine://source/{id}", "source")
             .with_description("The bytes of a source as they came"),
-    ];
-    if cfg!(feature = "conformance") {
-        templates.push(template("test://template/{id}/data", "data", "For the suite"));
-    }
-    templates
+    ]
 }
 
 /// Conversations, in the order in which they were made.
@@ -167,10 +164,7 @@ pub(crate) fn list(
             None => resource,
         }
     };
-    #[cfg_attr(not(feature = "conformance"), expect(unused_mut, reason = "the suite adds some"))]
-    let mut resources: Vec<Resource> = found.items.iter().map(resource).collect();
-    #[cfg(feature = "conformance")]
-    crate::conformance::resources(&mut resources);
+    let resources: Vec<Resource> = found.items.iter().map(resource).collect();
     let mut result = ListResourcesResult::with_all_items(resources)
         .with_ttl_ms(0)
         .with_cache_scope(CacheScope::Private);
@@ -188,7 +182,9 @@ pub(crate) fn read(
     let address = Address::parse(uri)?;
     let call = address.call(engine, options, reach)?;
     let (contents, fresh_ms) = match &address.thing {
-        Thing::Conversation(id) => (json_contents(uri, conversation(engine, &call, id)?)?, 0),
+        Thing::Conversation(id) => {
+            (json_contents(uri, conversation(engine, &call, id)?.to_string())?, 0)
+        }
         Thing::Turn(id) => {
             let turn = TurnRef { conversation: None, turn: arguments::reference(id)? };
             let turn = engine.turn(&call, turn)?;
@@ -197,8 +193,7 @@ pub(crate) fn read(
         Thing::Entity(id) => {
             let id: EntityId = id.parse().map_err(Error::Name)?;
             let found = engine.entity(&call, id, AsOf::default())?;
-            let form = forms::entity(found, &mut Cuts::new(usize::MAX));
-            (json_contents(uri, with_project(form, &call))?, 0)
+            (json_contents(uri, entity(found, &call)?)?, 0)
         }
         Thing::Source(id) => (source(engine, &call, uri, id)?, FRESH_MS),
     };
@@ -238,16 +233,26 @@ fn conversation(engine: &Engine, call: &Call, id: &str) -> Result<Value, Refusal
     Ok(crate::answer::lean(with_project(form, call)))
 }
 
+/// Returns the form of an entity with its fields as they were stored: no number loses a digit.
+fn entity(mut found: EntityView, call: &Call) -> Result<String, Refusal> {
+    let fields = std::mem::take(&mut found.snapshot.fields);
+    let form = forms::entity(found, &mut Cuts::new(usize::MAX));
+    let form = with_project(form, call).to_string();
+    let mut form = parse(form.as_bytes(), MAX_DEPTH).map_err(Error::from)?;
+    if let Json::Object(members) = &mut form {
+        members.insert("fields", fields.into());
+    }
+    Ok(form.to_canonical())
+}
+
 fn serialised(uri: &str, call: &Call, turn: &TurnView) -> Result<ResourceContents, Refusal> {
     // Written as it is, so that no number loses a digit.
     let text = serde_json::to_string(&Answer::new(&call.project, turn));
     let text = text.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
-    bounded(text.len())?;
-    Ok(ResourceContents::text(text, uri).with_mime_type("application/json"))
+    json_contents(uri, text)
 }
 
-fn json_contents(uri: &str, value: Value) -> Result<ResourceContents, Refusal> {
-    let text = value.to_string();
+fn json_contents(uri: &str, text: String) -> Result<ResourceContents, Refusal> {
     bounded(text.len())?;
     Ok(ResourceContents::text(text, uri).with_mime_type("application/json"))
 }

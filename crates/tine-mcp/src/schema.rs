@@ -9,10 +9,11 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
+use tine_core::json::{Json, Object};
 
 use crate::refusal::Refusal;
 
-/// The schema of a type, without what nobody needs.
+/// Returns the schema of a type, without members that hosts do not need.
 pub(crate) fn of<T: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -85,7 +86,7 @@ fn constants(members: &mut Map<String, Value>) {
 }
 
 /// Refuses arguments that do not fit, and says which and why.
-pub(crate) fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), Refusal> {
+pub(crate) fn check(schema: &JsonObject, arguments: &Object) -> Result<(), Refusal> {
     let empty = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     if let Some(unknown) = arguments.keys().find(|name| !known.contains_key(*name)) {
@@ -104,7 +105,7 @@ pub(crate) fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), R
             return Err(Refusal::invalid(why).next(format!("send `{name}`: {about}")));
         }
     }
-    for (name, value) in arguments {
+    for (name, value) in arguments.iter() {
         if let Some(schema) = known.get(name) {
             fits(name, schema, value)?;
         }
@@ -112,9 +113,9 @@ pub(crate) fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), R
     Ok(())
 }
 
-fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), Refusal> {
+fn fits(name: &str, schema: &Value, value: &Json) -> Result<(), Refusal> {
     if let Some(Value::Array(values)) = schema.get("enum") {
-        if values.contains(value) {
+        if values.iter().any(|known| known.as_str() == value.as_str() && known.is_string()) {
             return Ok(());
         }
         let values: Vec<String> = values.iter().map(Value::to_string).collect();
@@ -123,25 +124,14 @@ fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), Refusal> {
     }
     let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let right = match wanted {
-        "string" => value.is_string(),
-        "integer" => value.is_u64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
+        "integer" => value.as_u64().is_some(),
+        "string" | "number" | "boolean" | "array" | "object" => value.type_name() == wanted,
         _ => true,
     };
     if !right {
-        let (a, what) = match wanted {
-            "integer" => ("a", "whole number from 0 on"),
-            "array" => ("an", "array"),
-            "object" => ("an", "object"),
-            other => ("a", other),
-        };
-        let why = format!("`{name}` must be {a} {what}, not {}", short(value));
-        return Err(Refusal::invalid(why).next(format!("send `{name}` as {a} {what}")));
+        return Err(wrong_type(name, wanted, value));
     }
-    if let (Some(items), Value::Array(values)) = (schema.get("items"), value) {
+    if let (Some(items), Json::Array(values)) = (schema.get("items"), value) {
         for (at, value) in values.iter().enumerate() {
             fits(&format!("{name}[{at}]"), items, value)?;
         }
@@ -149,17 +139,30 @@ fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A value as an error shows it.
-fn short(value: &Value) -> String {
+/// Refuses a value that is not of the JSON type that an argument has.
+pub(crate) fn wrong_type(name: &str, wanted: &str, value: &Json) -> Refusal {
+    let (a, what) = match wanted {
+        "integer" => ("a", "whole number from 0 on"),
+        "array" => ("an", "array"),
+        "object" => ("an", "object"),
+        other => ("a", other),
+    };
+    let why = format!("`{name}` must be {a} {what}, not {}", short(value));
+    Refusal::invalid(why).next(format!("send `{name}` as {a} {what}"))
+}
+
+/// Returns a value as an error shows it.
+fn short(value: &Json) -> String {
     match value {
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-        Value::String(text) if text.len() > 40 => "a long text".to_owned(),
-        other => other.to_string(),
+        Json::Array(_) => "an array".to_owned(),
+        Json::Object(_) => "an object".to_owned(),
+        Json::String(text) if text.len() > 40 => "a long text".to_owned(),
+        Json::Number(number) if number.to_string().len() > 40 => "a long number".to_owned(),
+        other => other.to_canonical(),
     }
 }
 
-/// Whether one name may be a slip of the other.
+/// Returns whether one name may be a slip of the other.
 fn alike(given: &str, known: &str) -> bool {
     let bare = |name: &str| name.to_ascii_lowercase().replace(['_', '-'], "");
     let (given, known) = (bare(given), bare(known));

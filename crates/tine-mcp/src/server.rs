@@ -1,26 +1,29 @@
-//! The server: what the protocol asks for, handed on to the module that answers it.
+//! The server: passes each request of the protocol to the module that answers it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
-    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tine_core::{Kind, ProjectId};
-use tine_engine::Engine;
+use tine_core::json::{self, Json, Object};
+use tine_core::{Kind, Limits, ProjectId};
+use tine_engine::{Engine, Error};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::Reach;
 use crate::files::Allowed;
 use crate::follow::Followers;
+use crate::incoming::ExactArguments;
 use crate::refusal::Refusal;
-use crate::tools::{self, Asked, Effect, Toolset};
+use crate::tools::{self, Effect, ToolContext, Toolset};
 use crate::{INSTRUCTIONS, complete, prompts, resources};
 
 /// How long a host may keep what hardly ever changes.
@@ -71,7 +74,7 @@ pub struct Tine {
     work: Arc<Work>,
 }
 
-/// Runs that were queued here are done here, in the background.
+/// The background task that runs queued interpretations.
 #[derive(Default)]
 struct Work {
     begun: AtomicBool,
@@ -79,19 +82,18 @@ struct Work {
 }
 
 impl Tine {
-    /// A server over an engine.
+    /// Creates a server over an engine.
     pub fn new(engine: Engine, options: Options) -> Self {
         let followers = Followers::new(engine.clone());
         Tine { engine, options: Arc::new(options), followers, work: Arc::default() }
     }
 
-    /// The same server for another connection: what one subscribes to is not the other's.
+    /// Returns the same server for another connection, with subscriptions of its own.
     pub fn for_another(&self) -> Self {
         Tine { followers: self.followers.for_another(), ..self.clone() }
     }
 
-    /// Does queued interpretations in the background, whoever queued them, if that is to be done
-    /// here. Needs a runtime.
+    /// Starts queued interpretations in the background if this server runs them. Needs a runtime.
     pub(crate) fn interpret_in_background(&self) {
         if !self.options.interprets {
             return;
@@ -117,32 +119,35 @@ impl Tine {
     async fn run_tool(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &mut RequestContext<RoleServer>,
     ) -> Result<CallToolResult, Refusal> {
         let options = chosen(&self.options, context);
         let known = tools::find(&request.name, &options)?;
         let reach = reach(context);
-        let arguments = request.arguments.unwrap_or_default();
         let limits = self.engine.limits();
+        let arguments = match ExactArguments::take(context) {
+            Some(arguments) => arguments,
+            None => sdk_arguments(request.arguments, limits)?,
+        };
         let common = tools::common(known, arguments, &reach, &options, limits)?;
         let project = common.call.project.clone();
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (report, mut reported) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
-        // Whoever goes away without a word is not waited for either.
+        // Stops the tool also if the host disconnects without cancelling.
         let _stop = StopOnDrop(Arc::clone(&stop));
-        let asked = Asked {
+        let tool_context = ToolContext {
             engine: self.engine.clone(),
             call: common.call,
             options,
             room: common.room,
             stop,
             progress: Box::new(move |done, total, message| {
-                // Nobody may listen any more.
-                let _ = tell.send((done, total, message));
+                // The call may have ended already.
+                let _ = report.send((done, total, message));
             }),
         };
         let (run, arguments) = (known.spec.run, common.arguments);
-        let mut work = tokio::task::spawn_blocking(move || run(&asked, arguments));
+        let mut work = tokio::task::spawn_blocking(move || run(&tool_context, arguments));
         let token = context.meta.get_progress_token();
         let done = loop {
             tokio::select! {
@@ -150,12 +155,12 @@ impl Tine {
                 () = context.ct.cancelled() => {
                     return Err(Refusal::new(Kind::Conflict, "the call was cancelled"));
                 }
-                Some((done, total, message)) = told.recv() => {
+                Some((done, total, message)) = reported.recv() => {
                     if let Some(token) = &token {
                         let mut step = ProgressNotificationParam::new(token.clone(), done)
                             .with_message(message);
                         step.total = total;
-                        // A host that does not take it will notice the answer.
+                        // A lost progress notification does no harm.
                         let _ = context.peer.notify_progress(step).await;
                     }
                 }
@@ -172,7 +177,7 @@ impl Tine {
         Ok(answer.into_result(&project, self.options.whole_text || is_old(context)))
     }
 
-    /// Runs something that may wait for the store.
+    /// Runs work that may block on the store.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Engine, &Options) -> Result<T, Refusal> + Send + 'static,
@@ -194,13 +199,23 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Who calls: as the HTTP server says, or whoever started this process.
+/// Reads arguments that came over a transport of the SDK alone, which has rounded long integers.
+fn sdk_arguments(arguments: Option<JsonObject>, limits: &Limits) -> Result<Object, Refusal> {
+    let Some(arguments) = arguments else { return Ok(Object::new()) };
+    let text = serde_json::Value::Object(arguments).to_string();
+    match json::parse(text.as_bytes(), limits.json_depth).map_err(Error::from)? {
+        Json::Object(arguments) => Ok(arguments),
+        other => Err(Refusal::invalid(format!("`arguments` must be an object, not {other}"))),
+    }
+}
+
+/// Returns what the caller may do: as the HTTP server says, or everything over stdio.
 pub(crate) fn reach(context: &RequestContext<RoleServer>) -> Reach {
     let parts = context.extensions.get::<http::request::Parts>();
     parts.and_then(|parts| parts.extensions.get::<Reach>()).cloned().unwrap_or_default()
 }
 
-/// How this request is to be served: a host may choose its tools by the address it connects to.
+/// Returns the options of this request: a host may choose its toolset in the URL.
 fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<Options> {
     let parts = context.extensions.get::<http::request::Parts>();
     let query = parts.and_then(|parts| parts.uri.query()).unwrap_or_default();
@@ -211,7 +226,7 @@ fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<O
     }
 }
 
-/// Whether a host is older than structured content.
+/// Returns whether the host predates structured content.
 fn is_old(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() < "2025-06-18")
 }
@@ -231,7 +246,7 @@ impl From<Refusal> for ErrorData {
     }
 }
 
-/// An error that says which resource it is about.
+/// Adds the URI of the resource to an error.
 fn error_about(mut error: ErrorData, uri: &str) -> ErrorData {
     let data = error.data.get_or_insert_with(|| serde_json::json!({}));
     if let Some(members) = data.as_object_mut() {
@@ -250,12 +265,6 @@ impl ServerHandler for Tine {
             .enable_resources_list_changed()
             .enable_tools()
             .build();
-        #[cfg(feature = "conformance")]
-        let capabilities = {
-            let mut capabilities = capabilities;
-            crate::conformance::more(&mut capabilities);
-            capabilities
-        };
         ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("tine", env!("CARGO_PKG_VERSION")).with_title("Tine"),
@@ -270,35 +279,25 @@ impl ServerHandler for Tine {
     ) -> Result<ListToolsResult, ErrorData> {
         let options = chosen(&self.options, &context);
         let tools = tools::of(options.toolset, options.read_only);
-        #[cfg(feature = "conformance")]
-        let tools = crate::conformance::tools(tools);
         Ok(ListToolsResult::with_all_items(tools)
             .with_ttl_ms(LISTS_FRESH_MS)
             .with_cache_scope(CacheScope::Private))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        #[cfg(feature = "conformance")]
-        if let Some(tool) = crate::conformance::tool(name) {
-            return Some(tool);
-        }
         Some(tools::find(name, &self.options).ok()?.tool.clone())
     }
 
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        #[cfg(feature = "conformance")]
-        if crate::conformance::knows(&request.name) {
-            return crate::conformance::call(self, request, context).await;
-        }
         if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
             return Err(ErrorData::invalid_params(refusal.into_message(), None));
         }
         let name = request.name.to_string();
-        let result = match self.run_tool(request, &context).await {
+        let result = match self.run_tool(request, &mut context).await {
             Ok(result) => result,
             Err(refusal) => refusal.into_result(&name),
         };
@@ -329,14 +328,10 @@ impl ServerHandler for Tine {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        #[cfg(feature = "conformance")]
-        if let Some(found) = crate::conformance::read(&request.uri) {
-            return Ok(found.into());
-        }
         let (reach, uri) = (reach(&context), request.uri);
-        let asked = uri.clone();
+        let wanted = uri.clone();
         let read = self
-            .blocking(move |engine, options| resources::read(engine, options, &reach, &asked))
+            .blocking(move |engine, options| resources::read(engine, options, &reach, &wanted))
             .await;
         read.map(Into::into).map_err(|error| error_about(error, &uri))
     }
@@ -354,8 +349,6 @@ impl ServerHandler for Tine {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        #[cfg(feature = "conformance")]
-        crate::conformance::listening(&context);
         let reach = reach(context.request_context());
         self.followers.listen(context, reach, &self.options).await
     }
@@ -383,10 +376,7 @@ impl ServerHandler for Tine {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let prompts = prompts::list();
-        #[cfg(feature = "conformance")]
-        let prompts = crate::conformance::prompts(prompts);
-        Ok(ListPromptsResult::with_all_items(prompts)
+        Ok(ListPromptsResult::with_all_items(prompts::list())
             .with_ttl_ms(LISTS_FRESH_MS)
             .with_cache_scope(CacheScope::Private))
     }
@@ -396,10 +386,6 @@ impl ServerHandler for Tine {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        #[cfg(feature = "conformance")]
-        if let Some(found) = crate::conformance::prompt(&request) {
-            return found;
-        }
         let reach = reach(&context);
         let made = self
             .blocking(move |engine, options| prompts::get(engine, options, &reach, &request))
@@ -415,15 +401,5 @@ impl ServerHandler for Tine {
         let reach = reach(&context);
         self.blocking(move |engine, options| complete::complete(engine, options, &reach, &request))
             .await
-    }
-
-    #[cfg(feature = "conformance")]
-    #[expect(deprecated, reason = "the suite asks for it")]
-    async fn set_level(
-        &self,
-        _: rmcp::model::SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! Standard input and output. Nothing but the protocol is ever written there.
+//! Standard input and output, which carry nothing but the protocol.
 //!
-//! Lines are read and written here rather than by the SDK, so that every request is answered,
-//! also one that cannot be read.
+//! Lines are read and written here rather than by the SDK, so that messages are read strictly and
+//! every request is answered, including one that cannot be read.
 
 use std::io;
 
@@ -12,26 +12,26 @@ use rmcp::transport::{Transport, stdio_pipes};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
+use crate::incoming::{EnvelopeScan, Incoming, Unreadable, message_depth};
 use crate::server::Tine;
-use crate::unreadable::{self, Sender, Unreadable};
 
-/// The longest line. Larger than anything that is stored, so that whoever sends too much is told
-/// by the limit that it is over.
+/// The longest line. Larger than anything that can be stored, so that an oversized call is refused
+/// by the limit that it exceeds.
 const LINE_BYTES: usize = 160 << 20;
 
-/// Bytes that are read at once.
-const PIECE_BYTES: usize = 256 << 10;
+/// The size of the read buffer.
+const BUFFER_BYTES: usize = 256 << 10;
 
-/// Messages that wait between a stream and the SDK.
-const WAITING: usize = 1;
+/// The capacity of the queues between the streams and the SDK.
+const QUEUED_MESSAGES: usize = 1;
 
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The host said something else than a beginning.
+    /// The first message was not one that begins a connection.
     #[error("the host did not begin as the protocol says: {0}")]
     Beginning(String),
-    /// A task was lost.
+    /// A task failed.
     #[error("serving broke off: {0}")]
     Broken(String),
 }
@@ -42,20 +42,21 @@ pub async fn serve_stdio(tine: Tine) -> Result<(), StdioError> {
     serve_lines(tine, read, write).await
 }
 
-/// The same over anything that carries lines.
+/// Serves one host over any pair of streams that carry lines, until the input ends.
 pub async fn serve_lines(
     tine: Tine,
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
-    // What was queued and never done, by whoever it was, is done now.
+    // Interpretations that an earlier process queued and did not finish run now.
     tine.interpret_in_background();
-    let (hand_on, incoming) = mpsc::channel(WAITING);
-    let (outgoing, lines) = mpsc::channel(WAITING);
+    let (messages, incoming) = mpsc::channel(QUEUED_MESSAGES);
+    let (outgoing, lines) = mpsc::channel(QUEUED_MESSAGES);
     let followers = tine.followers.clone();
-    let inlet = Inlet { hand_on, complain: outgoing.clone() };
+    let max_depth = message_depth(tine.engine.limits());
+    let reader = LineReader { messages, answers: outgoing.clone(), max_depth };
     let reading = tokio::spawn(async move {
-        inlet.read_lines(read).await;
+        reader.read_lines(read).await;
         followers.end();
     });
     let writing = tokio::spawn(write_lines(lines, write));
@@ -68,12 +69,12 @@ pub async fn serve_lines(
         Err(error) => Err(StdioError::Beginning(error.to_string())),
     };
     reading.abort();
-    // Whatever was answered is written before the end.
+    // All answers are written before this returns.
     writing.await.map_err(|error| StdioError::Broken(error.to_string()))?;
     served
 }
 
-/// What the SDK reads from and writes to: messages on one side, lines on the other.
+/// The SDK's transport: receives messages, sends lines.
 struct Lines {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: Option<mpsc::Sender<Vec<u8>>>,
@@ -104,18 +105,19 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-/// Where lines that came go: to the SDK, or back with what is wrong with them.
-struct Inlet {
-    hand_on: mpsc::Sender<ClientJsonRpcMessage>,
-    complain: mpsc::Sender<Vec<u8>>,
+/// Reads lines and passes them to the SDK, or answers those that it cannot read.
+struct LineReader {
+    messages: mpsc::Sender<ClientJsonRpcMessage>,
+    answers: mpsc::Sender<Vec<u8>>,
+    max_depth: usize,
 }
 
-/// Nobody listens any more.
-struct Gone;
+/// The receiving side of a queue was dropped.
+struct Closed;
 
-impl Inlet {
+impl LineReader {
     async fn read_lines(&self, read: impl AsyncRead + Unpin) {
-        let mut read = BufReader::with_capacity(PIECE_BYTES, read);
+        let mut read = BufReader::with_capacity(BUFFER_BYTES, read);
         let mut line = Line::default();
         while let Ok(piece) = read.fill_buf().await {
             let end = piece.iter().position(|byte| *byte == b'\n');
@@ -133,29 +135,33 @@ impl Inlet {
         }
     }
 
-    async fn take(&self, line: Line) -> Result<(), Gone> {
+    async fn take(&self, line: Line) -> Result<(), Closed> {
         let unreadable = match line {
             Line::Whole(bytes) if bytes.trim_ascii().is_empty() => return Ok(()),
-            Line::Whole(bytes) => match unreadable::read(&bytes) {
-                Ok(message) => return self.hand_on.send(message).await.map_err(|_| Gone),
+            Line::Whole(bytes) => match self.parse(&bytes) {
+                Ok(message) => return self.messages.send(message).await.map_err(|_| Closed),
                 Err(unreadable) => unreadable,
             },
-            Line::TooLong(sender) => Unreadable::too_long(sender, LINE_BYTES),
+            Line::TooLong(envelope) => Unreadable::too_long(envelope, LINE_BYTES),
         };
         if !unreadable.is_awaited() {
-            tracing::warn!(why = unreadable.why, "a line was passed over");
+            tracing::warn!(why = unreadable.why, "ignored an unreadable line");
             return Ok(());
         }
-        let answer = unreadable.answer().to_string().into_bytes();
-        self.complain.send(answer).await.map_err(|_| Gone)
+        let answer = unreadable.answer().into_bytes();
+        self.answers.send(answer).await.map_err(|_| Closed)
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<ClientJsonRpcMessage, Unreadable> {
+        Incoming::parse(bytes, self.max_depth)?.into_sdk(bytes)
     }
 }
 
 /// A line while it is read.
 enum Line {
     Whole(Vec<u8>),
-    /// Longer than it may be: who sent it is all that is kept.
-    TooLong(Sender),
+    /// Longer than allowed: only what is needed to answer it is kept.
+    TooLong(EnvelopeScan),
 }
 
 impl Default for Line {
@@ -171,17 +177,17 @@ impl Line {
                 bytes.extend_from_slice(part);
             }
             Line::Whole(bytes) => {
-                let mut sender = Sender::default();
-                sender.read(bytes);
-                sender.read(part);
-                *self = Line::TooLong(sender);
+                let mut envelope = EnvelopeScan::default();
+                envelope.read(bytes);
+                envelope.read(part);
+                *self = Line::TooLong(envelope);
             }
-            Line::TooLong(sender) => sender.read(part),
+            Line::TooLong(envelope) => envelope.read(part),
         }
     }
 }
 
-/// Writes whole lines, whoever they come from.
+/// Writes the lines of the SDK and of the reader, one at a time.
 async fn write_lines(mut lines: mpsc::Receiver<Vec<u8>>, mut write: impl AsyncWrite + Unpin) {
     while let Some(mut line) = lines.recv().await {
         line.push(b'\n');

@@ -1,12 +1,17 @@
 //! A server over an engine in memory, and a client of either era beside it.
 
+use std::time::Duration;
+
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion, Tool};
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, ServiceError};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tine_engine::Engine;
 use tine_mcp::{Options, Tine, Toolset, serve_lines};
 use tine_store::MemoryStore;
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 
 /// Which protocol a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,4 +98,55 @@ impl Host {
 pub fn text(result: &CallToolResult) -> String {
     let texts = result.content.iter().filter_map(|block| block.as_text());
     texts.map(|text| text.text.as_str()).collect()
+}
+
+/// The message that begins a connection of the older era.
+pub fn initialize() -> Value {
+    json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "t", "version": "1" } } })
+}
+
+/// The message that ends the handshake.
+pub fn initialized() -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
+}
+
+/// A host that writes its lines itself.
+pub struct RawHost {
+    answers: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    pub write: WriteHalf<DuplexStream>,
+}
+
+impl RawHost {
+    pub async fn new() -> Self {
+        RawHost::of(Tine::new(Engine::new(MemoryStore::new()), Options::default())).await
+    }
+
+    pub async fn of(tine: Tine) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (input, output) = tokio::io::split(ours);
+        tokio::spawn(async move { serve_lines(tine, input, output).await });
+        let (read, write) = tokio::io::split(theirs);
+        let mut host = RawHost { answers: BufReader::new(read).lines(), write };
+        host.send(initialize().to_string()).await;
+        assert_eq!(host.answer().await["id"], "hello");
+        host.send(initialized().to_string()).await;
+        host
+    }
+
+    pub async fn send(&mut self, line: impl AsRef<[u8]>) {
+        self.write.write_all(line.as_ref()).await.expect("a line");
+        self.write.write_all(b"\n").await.expect("a line");
+    }
+
+    /// Returns the next line of the server.
+    pub async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(Duration::from_secs(60), self.answers.next_line()).await;
+        line.expect("an answer").expect("a line").expect("the service goes on")
+    }
+
+    pub async fn answer(&mut self) -> Value {
+        serde_json::from_str(&self.line().await).expect("JSON")
+    }
 }

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tine_engine::Engine;
-use tine_mcp::{Allowed, Options, Tine, Toolset, serve_lines};
+use tine_mcp::{Allowed, Options, Toolset};
 use tine_store::MemoryStore;
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+use tokio::io::AsyncWriteExt;
 
-use crate::harness::{Era, host, host_of};
+use crate::harness::{Era, RawHost, host, host_of};
 
 #[tokio::test]
 async fn unknown_tools_are_errors_of_the_protocol_that_name_the_known_ones() {
@@ -82,47 +80,9 @@ async fn what_is_too_large_is_refused_and_nothing_is_stored() {
     assert_eq!(found["conversations"].as_array().expect("a list").len(), 0);
 }
 
-/// A host that writes its lines itself.
-struct Typist {
-    answers: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    write: WriteHalf<DuplexStream>,
-}
-
-impl Typist {
-    async fn new() -> Self {
-        let (ours, theirs) = tokio::io::duplex(1 << 20);
-        let tine = Tine::new(Engine::new(MemoryStore::new()), Options::default());
-        let (input, output) = tokio::io::split(ours);
-        tokio::spawn(async move { serve_lines(tine, input, output).await });
-        let (read, write) = tokio::io::split(theirs);
-        let mut typist = Typist { answers: BufReader::new(read).lines(), write };
-        let initialize = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize",
-            "params": { "protocolVersion": "2025-06-18", "capabilities": {},
-                "clientInfo": { "name": "t", "version": "1" } } });
-        typist.say(initialize.to_string()).await;
-        assert_eq!(typist.answer().await["id"], "hello");
-        typist
-            .say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string())
-            .await;
-        typist
-    }
-
-    async fn say(&mut self, line: impl AsRef<[u8]>) {
-        self.write.write_all(line.as_ref()).await.expect("a line");
-        self.write.write_all(b"\n").await.expect("a line");
-    }
-
-    /// The next line that comes back.
-    async fn answer(&mut self) -> Value {
-        let line = tokio::time::timeout(Duration::from_secs(60), self.answers.next_line()).await;
-        let line = line.expect("an answer").expect("a line").expect("the service goes on");
-        serde_json::from_str(&line).expect("JSON")
-    }
-}
-
 #[tokio::test]
 async fn every_request_is_answered_also_one_that_cannot_be_read() {
-    let mut host = Typist::new().await;
+    let mut host = RawHost::new().await;
     let stored = |content: &[u8]| {
         let arguments = [b"{\"role\":\"user\",\"content\":\"", content, b"\"}"].concat();
         [
@@ -156,7 +116,7 @@ async fn every_request_is_answered_also_one_that_cannot_be_read() {
         (b"[]".to_vec(), Value::Null, -32600, "no request"),
         (br#"{"jsonrpc":"2.0"}"#.to_vec(), Value::Null, -32600, "no request"),
     ] {
-        host.say(&line).await;
+        host.send(&line).await;
         let line = String::from_utf8_lossy(&line).into_owned();
         let answer = host.answer().await;
         assert_eq!(answer["id"], id, "{line}: {answer}");
@@ -165,10 +125,10 @@ async fn every_request_is_answered_also_one_that_cannot_be_read() {
         assert!(message.contains(why), "{line}: {answer}");
     }
     // Nobody waits for an answer to these, and an id of ours would be taken for one of theirs.
-    host.say(br#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\ud800"}}"#).await;
-    host.say(br#"{"jsonrpc":"2.0","id":7,"result":{"a":"\ud800"}}"#).await;
-    host.say(b" \r").await;
-    host.say(stored("whole: 😀".as_bytes())).await;
+    host.send(br#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\ud800"}}"#).await;
+    host.send(br#"{"jsonrpc":"2.0","id":7,"result":{"a":"\ud800"}}"#).await;
+    host.send(b" \r").await;
+    host.send(stored("whole: 😀".as_bytes())).await;
     let answer = host.answer().await;
     assert_eq!(answer["result"]["structuredContent"]["outcome"], "created", "{answer}");
     // The last line needs no end.
@@ -179,7 +139,7 @@ async fn every_request_is_answered_also_one_that_cannot_be_read() {
 
 #[tokio::test]
 async fn lines_that_are_no_requests_do_not_end_the_service() {
-    let mut host = Typist::new().await;
+    let mut host = RawHost::new().await;
     for junk in [
         "",
         "{",
@@ -191,9 +151,9 @@ async fn lines_that_are_no_requests_do_not_end_the_service() {
         "\u{0}\u{1}",
         "[[[[[[[[",
     ] {
-        host.say(junk).await;
+        host.send(junk).await;
     }
-    host.say(json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "get_tree", "arguments": {} } }).to_string()).await;
+    host.send(json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "get_tree", "arguments": {} } }).to_string()).await;
     let answer = loop {
         let answer = host.answer().await;
         if answer["id"] == 77 {

@@ -9,4 +9,5 @@ mod http;
 mod resources;
 mod schemas;
 mod store;
+mod strict;
 mod tools;

@@ -71,10 +71,17 @@ impl Stopper {
 
 impl Server {
     /// Binds to an address.
-    pub async fn bind(
+    pub async fn bind(engine: Engine, listen: SocketAddr, options: Options) -> io::Result<Self> {
+        let mcp = mcp::handler(&engine, &options);
+        Server::bind_with_mcp(engine, listen, options, mcp).await
+    }
+
+    /// Binds to an address and serves `/mcp` with a handler of the caller.
+    pub async fn bind_with_mcp(
         engine: Engine,
         listen: SocketAddr,
         mut options: Options,
+        mcp: tine_mcp::Http,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
@@ -85,7 +92,7 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let (bell, rings) = Bell::new();
         let app = Arc::new(App {
-            mcp: mcp::handler(&engine, &options),
+            mcp,
             engine,
             tokens: Tokens::new(options.tokens.clone()),
             metrics: Metrics::default(),

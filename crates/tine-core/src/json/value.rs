@@ -210,6 +210,11 @@ impl Object {
         Some(self.0.remove(index).1)
     }
 
+    /// Keeps only the members for which the predicate returns true.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &Json) -> bool) {
+        self.0.retain(|(key, value)| keep(key, value));
+    }
+
     /// Returns whether there is a member of that name.
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_ok()

@@ -5,19 +5,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tine_engine::{
     AsOf, Correct, Direction, EntityQuery, NewRelationship, Reinterpret, RelationshipQuery,
     RunQuery,
 };
 
 use super::store::{metadata, wait};
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Effect, Spec, ToolContext, typed};
 use crate::answer::{Answer, Cuts, Rows, count, lean, list_or_null};
-use crate::arguments::{end, entity, source, strict_object, times};
+use crate::arguments::{end, entity, source, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::{Members, arguments, choices};
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -177,18 +178,18 @@ pub(super) enum Relation {
 
 impl Relation {
     fn name(self) -> String {
-        use tine_core::facts::Relation as Known;
-        let known = match self {
-            Relation::PartOf => Known::PartOf,
-            Relation::RefersTo => Known::RefersTo,
-            Relation::Embeds => Known::Embeds,
-            Relation::Corrects => Known::Corrects,
-            Relation::Settles => Known::Settles,
-            Relation::DuplicateOf => Known::DuplicateOf,
-            Relation::DependsOn => Known::DependsOn,
-            Relation::Supersedes => Known::Supersedes,
+        use tine_core::facts::Relation as CoreRelation;
+        let relation = match self {
+            Relation::PartOf => CoreRelation::PartOf,
+            Relation::RefersTo => CoreRelation::RefersTo,
+            Relation::Embeds => CoreRelation::Embeds,
+            Relation::Corrects => CoreRelation::Corrects,
+            Relation::Settles => CoreRelation::Settles,
+            Relation::DuplicateOf => CoreRelation::DuplicateOf,
+            Relation::DependsOn => CoreRelation::DependsOn,
+            Relation::Supersedes => CoreRelation::Supersedes,
         };
-        known.as_str().to_owned()
+        relation.as_str().to_owned()
     }
 }
 
@@ -198,7 +199,7 @@ arguments!(RelationshipArguments {
     source: String,
     /// The same
     target: String,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Members>,
 });
 
 /// Which way.
@@ -210,6 +211,8 @@ pub(super) enum Way {
     Incoming,
 }
 
+choices!(Relation, Way);
+
 arguments!(RelationshipsArguments {
     /// ent_…, src_…, turn id or conversation:ID
     of: Option<String>,
@@ -220,7 +223,7 @@ arguments!(RelationshipsArguments {
 arguments!(CorrectArguments {
     entity_id: String,
     /// As they should be; null clears one
-    fields: Map<String, Value>,
+    fields: Members,
     observed_at: Option<String>,
 });
 
@@ -265,15 +268,18 @@ pub(super) fn listed(name: &str, what: &str, rows: Rows, more: Value) -> Answer 
     answer
 }
 
-fn retrieve_entities(asked: &Asked, arguments: EntitiesArguments) -> Result<Answer, Refusal> {
+fn retrieve_entities(
+    context: &ToolContext,
+    arguments: EntitiesArguments,
+) -> Result<Answer, Refusal> {
     let query = EntityQuery {
         entity_type: arguments.entity_type,
         text: arguments.query,
         deleted: arguments.include_deleted.unwrap_or(false),
     };
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
-            let found = asked.engine.entities(&asked.call, query.clone(), page)?;
+            let found = context.engine.entities(&context.call, query.clone(), page)?;
             Ok((found.items, found.next))
         },
         forms::entity,
@@ -282,30 +288,30 @@ fn retrieve_entities(asked: &Asked, arguments: EntitiesArguments) -> Result<Answ
 }
 
 fn retrieve_entity_snapshot(
-    asked: &Asked,
+    context: &ToolContext,
     arguments: SnapshotArguments,
 ) -> Result<Answer, Refusal> {
-    let id = entity(asked, &arguments.entity_id)?;
+    let id = entity(context, &arguments.entity_id)?;
     let as_of = AsOf {
         observed: times("at", arguments.at.as_deref())?,
         stored: times("at_stored", arguments.at_stored.as_deref())?,
     };
-    let found = asked.engine.entity(&asked.call, id, as_of)?;
+    let found = context.engine.entity(&context.call, id, as_of)?;
     // Names and types are words of whoever recorded them: they stand in the fields alone.
     let fields = count(found.snapshot.fields.len(), "fields");
     let observations = count(found.snapshot.observations, "observations");
     let text = format!("{}: {fields} from {observations}.", found.id);
-    let mut cuts = Cuts::new(asked.room.text_bytes());
+    let mut cuts = Cuts::new(context.room.text_bytes());
     let mut form = forms::entity(found, &mut cuts);
     form["cut"] = cuts.into_field();
     Ok(Answer::new(text, form).recorded())
 }
 
-fn list_observations(asked: &Asked, arguments: EntityArguments) -> Result<Answer, Refusal> {
-    let id = entity(asked, &arguments.entity_id)?;
-    let rows = asked.room.rows(
+fn list_observations(context: &ToolContext, arguments: EntityArguments) -> Result<Answer, Refusal> {
+    let id = entity(context, &arguments.entity_id)?;
+    let rows = context.room.rows(
         |page| {
-            let found = asked.engine.observations(&asked.call, id, page)?;
+            let found = context.engine.observations(&context.call, id, page)?;
             Ok((found.items, found.next))
         },
         forms::observation,
@@ -314,14 +320,14 @@ fn list_observations(asked: &Asked, arguments: EntityArguments) -> Result<Answer
 }
 
 fn retrieve_field_provenance(
-    asked: &Asked,
+    context: &ToolContext,
     arguments: ProvenanceArguments,
 ) -> Result<Answer, Refusal> {
-    let id = entity(asked, &arguments.entity_id)?;
+    let id = entity(context, &arguments.entity_id)?;
     let field = arguments.field;
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
-            let all = asked.engine.field_provenance(&asked.call, id, field.as_deref())?;
+            let all = context.engine.field_provenance(&context.call, id, field.as_deref())?;
             window(all, page.cursor.as_deref(), page.limit)
         },
         |found, cuts| {
@@ -359,14 +365,17 @@ fn window<T>(
     Ok((all.into_iter().skip(from).take(limit).collect(), next))
 }
 
-fn create_relationship(asked: &Asked, arguments: RelationshipArguments) -> Result<Answer, Refusal> {
+fn create_relationship(
+    context: &ToolContext,
+    arguments: RelationshipArguments,
+) -> Result<Answer, Refusal> {
     let request = NewRelationship {
         relation: arguments.r#type.name(),
-        source: end(asked, "source", &arguments.source.into())?,
-        target: end(asked, "target", &arguments.target.into())?,
-        metadata: metadata(arguments.metadata, asked)?,
+        source: end(context, "source", &arguments.source.into())?,
+        target: end(context, "target", &arguments.target.into())?,
+        metadata: metadata(arguments.metadata),
     };
-    let made = asked.engine.create_relationship(&asked.call, request)?;
+    let made = context.engine.create_relationship(&context.call, request)?;
     let outcome = forms::outcome(made.outcome);
     let text = format!("{} {} {}: {outcome}.", made.source, made.relation, made.target);
     let mut form = forms::relationship(made);
@@ -374,9 +383,12 @@ fn create_relationship(asked: &Asked, arguments: RelationshipArguments) -> Resul
     Ok(Answer::new(text, form))
 }
 
-fn list_relationships(asked: &Asked, arguments: RelationshipsArguments) -> Result<Answer, Refusal> {
+fn list_relationships(
+    context: &ToolContext,
+    arguments: RelationshipsArguments,
+) -> Result<Answer, Refusal> {
     let query = RelationshipQuery {
-        end: arguments.of.map(|of| end(asked, "of", &of.into())).transpose()?,
+        end: arguments.of.map(|of| end(context, "of", &of.into())).transpose()?,
         direction: match arguments.direction {
             None | Some(Way::Both) => Direction::Both,
             Some(Way::Outgoing) => Direction::Outgoing,
@@ -384,9 +396,9 @@ fn list_relationships(asked: &Asked, arguments: RelationshipsArguments) -> Resul
         },
         relation: arguments.r#type,
     };
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
-            let found = asked.engine.relationships(&asked.call, query.clone(), page)?;
+            let found = context.engine.relationships(&context.call, query.clone(), page)?;
             Ok((found.items, found.next))
         },
         |found, _| forms::relationship(found),
@@ -394,28 +406,31 @@ fn list_relationships(asked: &Asked, arguments: RelationshipsArguments) -> Resul
     Ok(listed("relationships", "relationships", rows, json!({})))
 }
 
-fn correct(asked: &Asked, arguments: CorrectArguments) -> Result<Answer, Refusal> {
+fn correct(context: &ToolContext, arguments: CorrectArguments) -> Result<Answer, Refusal> {
+    let names = arguments.fields.0.keys().collect::<Vec<_>>().join(", ");
     let request = Correct {
-        entity: entity(asked, &arguments.entity_id)?,
-        fields: strict_object(&arguments.fields, asked.limits())?,
+        entity: entity(context, &arguments.entity_id)?,
+        fields: arguments.fields.0,
         observed_at: times("observed_at", arguments.observed_at.as_deref())?,
     };
-    let names: Vec<String> = arguments.fields.keys().cloned().collect();
-    let made = asked.engine.correct(&asked.call, request)?;
+    let made = context.engine.correct(&context.call, request)?;
     let id = made.observation.id;
-    let text = format!("Corrected {} of {}.", names.join(", "), id.entity);
+    let text = format!("Corrected {names} of {}.", id.entity);
     let data = json!({ "entity_id": id.entity.to_string(), "observation_id": id.to_string() });
     Ok(Answer::new(text, data))
 }
 
-fn list_interpretations(asked: &Asked, arguments: RunsArguments) -> Result<Answer, Refusal> {
+fn list_interpretations(
+    context: &ToolContext,
+    arguments: RunsArguments,
+) -> Result<Answer, Refusal> {
     let query = RunQuery {
         source: arguments.source_id.as_deref().map(source).transpose()?,
         open: arguments.open.unwrap_or(false),
     };
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
-            let found = asked.engine.interpretations(&asked.call, query.clone(), page)?;
+            let found = context.engine.interpretations(&context.call, query.clone(), page)?;
             Ok((found.items, found.next))
         },
         |run, cuts| forms::interpretation(&run, cuts),
@@ -426,7 +441,7 @@ fn list_interpretations(asked: &Asked, arguments: RunsArguments) -> Result<Answe
 /// Runs whose whole account is in the answer of the call that made them.
 const RUNS_SHOWN: usize = 20;
 
-fn reinterpret(asked: &Asked, arguments: ReinterpretArguments) -> Result<Answer, Refusal> {
+fn reinterpret(context: &ToolContext, arguments: ReinterpretArguments) -> Result<Answer, Refusal> {
     let sources = arguments.source_ids.unwrap_or_default();
     let request = Reinterpret {
         sources: sources.iter().map(|id| source(id)).collect::<Result<_, _>>()?,
@@ -438,11 +453,11 @@ fn reinterpret(asked: &Asked, arguments: ReinterpretArguments) -> Result<Answer,
         // Waiting is done here, where it can be told how far it is.
         wait: false,
     };
-    let mut runs = asked.engine.reinterpret(&asked.call, request)?;
+    let mut runs = context.engine.reinterpret(&context.call, request)?;
     let waited = arguments.wait.unwrap_or(false);
     if waited {
         let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
-        runs = wait(asked, &ids)?;
+        runs = wait(context, &ids)?;
     }
     let found: usize = runs.iter().map(|run| run.observations.len()).sum();
     let done = count(runs.len(), "runs");
@@ -466,9 +481,9 @@ fn reinterpret(asked: &Asked, arguments: ReinterpretArguments) -> Result<Answer,
     Ok(Answer::new(text, data))
 }
 
-fn retrieve_source(asked: &Asked, arguments: SourceArguments) -> Result<Answer, Refusal> {
+fn retrieve_source(context: &ToolContext, arguments: SourceArguments) -> Result<Answer, Refusal> {
     let id = source(&arguments.source_id)?;
-    let found = asked.engine.source(&asked.call, id)?;
+    let found = context.engine.source(&context.call, id)?;
     let offset = arguments.offset.unwrap_or(0);
     let most: u64 = if arguments.length.is_some() { 48_000 } else { 6_000 };
     let length = arguments.length.unwrap_or(most).min(most);
@@ -481,7 +496,7 @@ fn retrieve_source(asked: &Asked, arguments: SourceArguments) -> Result<Answer, 
     let mut at = 0_u64;
     let mut nth = 0;
     // Pieces have one size; those before the stretch are passed over by reading the first.
-    while let Some(piece) = asked.engine.source_piece(&asked.call, id, nth)? {
+    while let Some(piece) = context.engine.source_piece(&context.call, id, nth)? {
         let end = at + piece.len() as u64;
         if end > offset {
             let from = usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
 //! The tools: what each is called, what it takes, what it does.
 //!
-//! A tool is one line in its family's table and one function over the engine. What all tools
+//! A tool is one entry in its family's table and one function over the engine. What all tools
 //! take (the project, the key that makes a change safe to repeat, limit and cursor) is added to
 //! their schemas here and read here.
 
@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 use tine_core::ids::check_key;
+use tine_core::json::{Json, Object};
 use tine_core::{Kind, Limits, ProjectId};
 use tine_engine::{Call, Engine, Error};
 
@@ -79,36 +80,22 @@ pub(crate) struct Spec {
     pub input: fn() -> JsonObject,
     /// Fields that are always in its answer, and their types.
     pub output: &'static [(&'static str, &'static str)],
-    pub run: fn(&Asked, JsonObject) -> Result<Answer, Refusal>,
+    pub run: fn(&ToolContext, Object) -> Result<Answer, Refusal>,
 }
 
 /// Makes a tool's function out of one with typed arguments.
 macro_rules! typed {
     ($arguments:ty, $run:path) => {
-        |asked, arguments| {
-            let arguments: $arguments =
-                serde_json::from_value(serde_json::Value::Object(arguments))
-                    .map_err(|error| crate::refusal::Refusal::invalid(error.to_string()))?;
-            $run(asked, arguments)
+        |context, arguments| {
+            let arguments = <$arguments as crate::typed::FromObject>::from_object("", arguments)?;
+            $run(context, arguments)
         }
     };
 }
 pub(crate) use typed;
 
-/// Declares the arguments of a tool.
-macro_rules! arguments {
-    ($name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
-        #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        pub(super) struct $name {
-            $($(#[$meta])* pub(super) $field: $type,)*
-        }
-    };
-}
-pub(crate) use arguments;
-
-/// A call on its way: who asks, for which project, and how to tell how far it is.
-pub(crate) struct Asked {
+/// What a tool runs with: the engine, the caller, the project, and how to report progress.
+pub(crate) struct ToolContext {
     pub engine: Engine,
     pub call: Call,
     pub options: Arc<Options>,
@@ -117,13 +104,13 @@ pub(crate) struct Asked {
     pub progress: Box<dyn Fn(f64, Option<f64>, String) + Send>,
 }
 
-impl Asked {
+impl ToolContext {
     pub(crate) fn limits(&self) -> &Limits {
         self.engine.limits()
     }
 
-    /// Refuses to go on once the caller has given up.
-    pub(crate) fn check_wanted(&self) -> Result<(), Refusal> {
+    /// Refuses to continue once the call is cancelled.
+    pub(crate) fn check_not_cancelled(&self) -> Result<(), Refusal> {
         if self.stop.load(Ordering::Relaxed) {
             let why = "the call was cancelled; what was stored before that stays";
             return Err(Refusal::new(Kind::Conflict, why));
@@ -136,25 +123,24 @@ fn specs() -> impl Iterator<Item = &'static Spec> {
     [store::TOOLS, memory::TOOLS, tree::TOOLS, version::TOOLS].into_iter().flatten()
 }
 
-/// A tool with its schema, which is worked out once.
-pub(crate) struct Known {
+/// A tool with its schema, which is generated once.
+pub(crate) struct OfferedTool {
     pub spec: &'static Spec,
     pub tool: Tool,
 }
 
-/// Every tool by name.
-pub(crate) fn known() -> &'static BTreeMap<&'static str, Known> {
-    static KNOWN: OnceLock<BTreeMap<&'static str, Known>> = OnceLock::new();
-    KNOWN.get_or_init(|| {
-        let known = specs().map(|spec| (spec.name, Known { spec, tool: described(spec) }));
-        known.collect()
+/// Returns every tool by name.
+pub(crate) fn by_name() -> &'static BTreeMap<&'static str, OfferedTool> {
+    static TOOLS: OnceLock<BTreeMap<&'static str, OfferedTool>> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        specs().map(|spec| (spec.name, OfferedTool { spec, tool: described(spec) })).collect()
     })
 }
 
-/// The tools of a set, in the order of their tables: what is needed most comes first.
+/// Returns the tools of a set in the order of their tables, the most used first.
 pub(crate) fn of(set: Toolset, read_only: bool) -> Vec<Tool> {
     let wanted = specs().filter(|spec| offered(spec, set, read_only));
-    wanted.filter_map(|spec| Some(known().get(spec.name)?.tool.clone())).collect()
+    wanted.filter_map(|spec| Some(by_name().get(spec.name)?.tool.clone())).collect()
 }
 
 fn offered(spec: &Spec, set: Toolset, read_only: bool) -> bool {
@@ -167,13 +153,13 @@ fn offered(spec: &Spec, set: Toolset, read_only: bool) -> bool {
     in_set && (!read_only || spec.effect == Effect::Reads)
 }
 
-/// A tool of the set by its name. One of another set is not there, and the refusal says so.
-pub(crate) fn find(name: &str, options: &Options) -> Result<&'static Known, Refusal> {
+/// Finds a tool of the set by its name; the refusal lists the tools that are offered.
+pub(crate) fn find(name: &str, options: &Options) -> Result<&'static OfferedTool, Refusal> {
     let there: Vec<&str> = specs()
         .filter(|spec| offered(spec, options.toolset, options.read_only))
         .map(|spec| spec.name)
         .collect();
-    match known().get(name) {
+    match by_name().get(name) {
         Some(known) if there.contains(&name) => Ok(known),
         other => {
             let set = options.toolset.as_str();
@@ -217,30 +203,29 @@ fn described(spec: &Spec) -> Tool {
         .with_annotations(hints)
 }
 
-/// What every tool takes, apart from its own arguments.
+/// A call with the arguments that all tools share taken out.
 pub(crate) struct Common {
     pub call: Call,
     pub room: Room,
-    pub arguments: JsonObject,
+    pub arguments: Object,
 }
 
 /// Checks the arguments of a call, and reads those that every tool takes.
 pub(crate) fn common(
-    known: &Known,
-    arguments: JsonObject,
+    known: &OfferedTool,
+    mut arguments: Object,
     reach: &Reach,
     options: &Options,
     limits: &Limits,
 ) -> Result<Common, Refusal> {
-    let mut arguments = arguments;
-    // Hosts that fill in every argument mean nothing by a null.
+    // Hosts that fill in every argument send null for those that they leave out.
     arguments.retain(|_, value| !value.is_null());
     if known.spec.name == "store_conversation_turn" {
         store::translate(&mut arguments)?;
     }
     schema::check(&known.tool.input_schema, &arguments)?;
     let mut take = |name: &str| match arguments.remove(name) {
-        Some(Value::String(text)) => Some(text),
+        Some(Json::String(text)) => Some(text),
         _ => None,
     };
     let named = match take("project_id") {

@@ -4,27 +4,26 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tine_api::bodies::{self, Speaker};
+use tine_core::InterpretationId;
 use tine_core::facts::envelope;
-use tine_core::{InterpretationId, Json};
+use tine_core::json::{Json, Object};
 use tine_engine::{
     Call, Interpret, NewFact, NewRelationship, NewSource, StoreCombined, StoreFacts, StoreTurn,
     StoredSource, StoredTurn,
 };
 use tine_formats::redact;
 
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Effect, Spec, ToolContext, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};
-use crate::arguments::{
-    conversation, end, entity, messages, reference, source, strict, strict_object, times,
-};
+use crate::arguments::{content, conversation, end, entity, messages, reference, source, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::{AnyValue, FromObject, Members, arguments, choices};
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -85,21 +84,23 @@ pub(super) const TOOLS: &[Spec] = &[
 /// Whether what is stored is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Reading {
+pub(crate) enum InterpretMode {
     None,
     Queue,
     Wait,
 }
 
-impl Reading {
+impl InterpretMode {
     /// As the engine is asked. Waiting is done here, where it can be told how far it is.
     fn request(self) -> Interpret {
         match self {
-            Reading::None => Interpret::None,
-            Reading::Queue | Reading::Wait => Interpret::Queue,
+            InterpretMode::None => Interpret::None,
+            InterpretMode::Queue | InterpretMode::Wait => Interpret::Queue,
         }
     }
 }
+
+choices!(InterpretMode);
 
 arguments!(TurnArguments {
     conversation_id: Option<String>,
@@ -108,7 +109,7 @@ arguments!(TurnArguments {
     /// The text
     content: Option<String>,
     /// Instead of content: {type, …} blocks
-    content_blocks: Option<Vec<Map<String, Value>>>,
+    content_blocks: Option<Vec<Members>>,
     /// For role tool
     tool_call_id: Option<String>,
     /// Only if the host names it
@@ -116,43 +117,43 @@ arguments!(TurnArguments {
     /// Only if the host names it
     branch_id: Option<String>,
     /// All messages before this one
-    history: Option<Vec<Map<String, Value>>>,
+    history: Option<Vec<Members>>,
     attachment_source_ids: Option<Vec<String>>,
     /// Title of a new conversation
     title: Option<String>,
     created_at: Option<String>,
     /// {source_info, tags, …}
-    metadata: Option<Map<String, Value>>,
-    interpret: Option<Reading>,
+    metadata: Option<Members>,
+    interpret: Option<InterpretMode>,
 });
 
 arguments!(StoreArguments {
     /// {entity_type, fields, entity_id?, observed_at?, turn?}
-    entities: Option<Vec<Map<String, Value>>>,
+    entities: Option<Vec<Members>>,
     /// {type, source, target}; an end is an id or an index into entities
-    relationships: Option<Vec<Map<String, Value>>>,
+    relationships: Option<Vec<Members>>,
     /// As store_conversation_turn takes it
-    turn: Option<Map<String, Value>>,
+    turn: Option<Members>,
     text: Option<String>,
     /// Base64
     file_content: Option<String>,
     file_path: Option<String>,
     mime_type: Option<String>,
     original_filename: Option<String>,
-    interpret: Option<Reading>,
+    interpret: Option<InterpretMode>,
     /// false: only say what would happen
     commit: Option<bool>,
 });
 
 arguments!(FactsArguments {
     /// {entity_type, fields, entity_id?, observed_at?, turn?, span?, priority?}
-    entities: Option<Vec<Map<String, Value>>>,
+    entities: Option<Vec<Members>>,
     /// {type, source, target, metadata?}
-    relationships: Option<Vec<Map<String, Value>>>,
+    relationships: Option<Vec<Members>>,
     /// Where the facts were read
     source_id: Option<String>,
     /// {name, model, …} of yourself
-    agent: Option<Map<String, Value>>,
+    agent: Option<Members>,
 });
 
 arguments!(SourceArguments {
@@ -164,13 +165,13 @@ arguments!(SourceArguments {
     mime_type: Option<String>,
     original_filename: Option<String>,
     /// Default queue
-    interpret: Option<Reading>,
+    interpret: Option<InterpretMode>,
     interpreter: Option<String>,
 });
 
 arguments!(Fact {
     entity_type: String,
-    fields: Map<String, Value>,
+    fields: Members,
     entity_id: Option<String>,
     observed_at: Option<String>,
     turn: Option<String>,
@@ -181,20 +182,18 @@ arguments!(Fact {
 
 arguments!(Edge {
     r#type: String,
-    source: Value,
-    target: Value,
-    metadata: Option<Map<String, Value>>,
+    source: AnyValue,
+    target: AnyValue,
+    metadata: Option<Members>,
 });
 
-/// Other names under which hosts know the same things.
-pub(crate) fn translate(arguments: &mut JsonObject) -> Result<(), Refusal> {
+/// Renames the arguments of a turn that hosts know by other names.
+pub(crate) fn translate(arguments: &mut Object) -> Result<(), Refusal> {
     let mut rename = |from: &str, to: &str| {
         if !arguments.contains_key(to)
             && let Some(value) = arguments.remove(from)
         {
-            // Numbers are ids like any other.
-            let value = if value.is_number() { value.to_string().into() } else { value };
-            arguments.insert(to.to_owned(), value);
+            arguments.insert(to, number_as_text(value));
         }
     };
     rename("session_id", "conversation_id");
@@ -203,49 +202,55 @@ pub(crate) fn translate(arguments: &mut JsonObject) -> Result<(), Refusal> {
     rename("thread_id", "branch_id");
     rename("branch", "branch_id");
     rename("turn_number", "turn_id");
-    if let Some(turn_id) = arguments.get_mut("turn_id").filter(|id| id.is_u64()) {
-        *turn_id = turn_id.to_string().into();
+    if let Some(turn_id) = arguments.get_mut("turn_id").filter(|id| id.as_u64().is_some()) {
+        *turn_id = number_as_text(std::mem::take(turn_id));
     }
-    if let Some(number) = arguments.remove("turn_number") {
-        let number = if number.is_number() { number.to_string().into() } else { number };
-        if arguments.get("turn_id") != Some(&number) {
-            let why = "`turn_id` and `turn_number` say different things";
-            return Err(Refusal::invalid(why).next("send `turn_id` alone"));
-        }
+    if let Some(number) = arguments.remove("turn_number")
+        && arguments.get("turn_id") != Some(&number_as_text(number))
+    {
+        let why = "`turn_id` and `turn_number` say different things";
+        return Err(Refusal::invalid(why).next("send `turn_id` alone"));
     }
     Ok(())
 }
 
+/// Returns a number that serves as an id as its digits.
+fn number_as_text(value: Json) -> Json {
+    match value {
+        Json::Number(number) => Json::String(number.to_string()),
+        other => other,
+    }
+}
+
 impl TurnArguments {
-    fn into_request(self, asked: &Asked) -> Result<(StoreTurn, Call, Reading), Refusal> {
-        let limits = asked.limits();
-        let mut fields = Map::new();
-        fields.insert("role".to_owned(), self.role.as_str().into());
-        fields.insert(
-            "content".to_owned(),
-            crate::arguments::content(self.content, self.content_blocks)?,
-        );
-        let mut set = |name: &str, value: Option<Value>| {
+    fn into_request(
+        self,
+        context: &ToolContext,
+    ) -> Result<(StoreTurn, Call, InterpretMode), Refusal> {
+        let limits = context.limits();
+        let mut fields = Object::new();
+        fields.insert("role", self.role.as_str().into());
+        fields.insert("content", content(self.content, self.content_blocks)?);
+        let mut set = |name: &str, value: Option<Json>| {
             if let Some(value) = value {
-                fields.insert(name.to_owned(), value);
+                fields.insert(name, value);
             }
         };
-        set("tool_call_id", self.tool_call_id.map(Value::from));
-        set("created_at", self.created_at.map(Value::from));
-        set("metadata", self.metadata.map(Value::Object));
+        set("tool_call_id", self.tool_call_id.map(Json::from));
+        set("created_at", self.created_at.map(Json::from));
+        set("metadata", self.metadata.map(Json::from));
         let history = self.history.unwrap_or_default();
         let index = history.len();
         let mut messages = messages(history, limits)?;
-        let said = strict(&Value::Object(fields), limits)?;
-        messages.push(bodies::message(said, index, limits)?);
-        let mut call = asked.call.clone();
-        if asked.options.redact {
+        messages.push(bodies::message(Json::Object(fields), index, limits)?);
+        let mut call = context.call.clone();
+        if context.options.redact {
             call = call.with_redacted(redact::messages(&mut messages));
         }
         let Some(said) = messages.pop() else {
             return Err(Refusal::invalid("nothing is said"));
         };
-        let interpret = self.interpret.unwrap_or(Reading::None);
+        let interpret = self.interpret.unwrap_or(InterpretMode::None);
         let attachments = self.attachment_source_ids.unwrap_or_default();
         let attachments = attachments.iter().map(|id| source(id)).collect::<Result<_, _>>()?;
         let request = StoreTurn {
@@ -263,19 +268,19 @@ impl TurnArguments {
     }
 }
 
-fn store_turn(asked: &Asked, arguments: TurnArguments) -> Result<Answer, Refusal> {
-    let (request, call, interpret) = arguments.into_request(asked)?;
-    let mut done = asked.engine.store_turn(&call, request)?;
-    if interpret == Reading::Wait
+fn store_turn(context: &ToolContext, arguments: TurnArguments) -> Result<Answer, Refusal> {
+    let (request, call, interpret) = arguments.into_request(context)?;
+    let mut done = context.engine.store_turn(&call, request)?;
+    if interpret == InterpretMode::Wait
         && let Some(run) = done.interpretation.as_ref().map(|run| run.id)
     {
-        done.interpretation = Some(wait(asked, &[run])?.remove(0));
+        done.interpretation = Some(wait(context, &[run])?.remove(0));
     }
-    let text = told(&done);
+    let text = stored_turn_summary(&done);
     Ok(Answer::new(text, Value::Object(forms::stored_turn(&done))))
 }
 
-fn told(done: &StoredTurn) -> String {
+fn stored_turn_summary(done: &StoredTurn) -> String {
     let mut text = format!(
         "conversation_id {}: turn {} {} on {}",
         done.conversation,
@@ -297,37 +302,36 @@ fn told(done: &StoredTurn) -> String {
 
 /// Waits for runs, one after the other, as long as the caller wants to know.
 pub(super) fn wait(
-    asked: &Asked,
+    context: &ToolContext,
     runs: &[InterpretationId],
 ) -> Result<Vec<tine_engine::InterpretationView>, Refusal> {
     let total = runs.len() as f64;
     let mut done = Vec::with_capacity(runs.len());
     for (at, run) in runs.iter().enumerate() {
-        asked.check_wanted()?;
-        (asked.progress)(at as f64, Some(total), format!("interpreting: {at} of {total} done"));
-        done.push(asked.engine.await_interpretation(&asked.call, *run)?);
+        context.check_not_cancelled()?;
+        (context.progress)(at as f64, Some(total), format!("interpreting: {at} of {total} done"));
+        done.push(context.engine.await_interpretation(&context.call, *run)?);
     }
-    (asked.progress)(total, Some(total), "interpreted".to_owned());
+    (context.progress)(total, Some(total), "interpreted".to_owned());
     Ok(done)
 }
 
 fn facts(
-    asked: &Asked,
-    entities: Vec<Map<String, Value>>,
-    relationships: Vec<Map<String, Value>>,
+    context: &ToolContext,
+    entities: Vec<Members>,
+    relationships: Vec<Members>,
 ) -> Result<StoreFacts, Refusal> {
-    let limits = asked.limits();
     let mut request = StoreFacts::default();
     for (at, one) in entities.into_iter().enumerate() {
         let fact: Fact = nested(&format!("entities[{at}]"), one)?;
         request.entities.push(NewFact {
-            entity: fact.entity_id.as_deref().map(|id| entity(asked, id)).transpose()?,
+            entity: fact.entity_id.as_deref().map(|id| entity(context, id)).transpose()?,
             observed_at: times("observed_at", fact.observed_at.as_deref())?,
             turn: fact.turn.as_deref().map(reference).transpose()?,
             span: fact.span,
             priority: fact.priority,
             specificity: fact.specificity,
-            ..NewFact::of(fact.entity_type, strict_object(&fact.fields, limits)?)
+            ..NewFact::of(fact.entity_type, fact.fields.0)
         });
     }
     for (at, one) in relationships.into_iter().enumerate() {
@@ -335,39 +339,29 @@ fn facts(
         let edge: Edge = nested(&name, one)?;
         request.relationships.push(NewRelationship {
             relation: edge.r#type,
-            source: end(asked, &format!("{name}.source"), &edge.source)?,
-            target: end(asked, &format!("{name}.target"), &edge.target)?,
-            metadata: metadata(edge.metadata, asked)?,
+            source: end(context, &format!("{name}.source"), &edge.source.0)?,
+            target: end(context, &format!("{name}.target"), &edge.target.0)?,
+            metadata: metadata(edge.metadata),
         });
     }
     Ok(request)
 }
 
-pub(super) fn metadata(given: Option<Map<String, Value>>, asked: &Asked) -> Result<Json, Refusal> {
-    match given {
-        None => Ok(Json::Null),
-        Some(members) => strict(&Value::Object(members), asked.limits()),
-    }
+/// Returns an optional object as the engine takes it.
+pub(super) fn metadata(given: Option<Members>) -> Json {
+    given.map_or(Json::Null, Json::from)
 }
 
-/// An object within the arguments.
-fn nested<T: serde::de::DeserializeOwned + JsonSchema>(
-    name: &str,
-    mut members: Map<String, Value>,
-) -> Result<T, Refusal> {
+/// Reads an object within the arguments.
+fn nested<T: FromObject>(name: &str, members: Members) -> Result<T, Refusal> {
+    let Members(mut members) = members;
     members.retain(|_, value| !value.is_null());
-    serde_json::from_value(Value::Object(members)).map_err(|error| {
-        let schema = schema::of::<T>();
-        let known = schema.get("properties").and_then(Value::as_object);
-        let known: Vec<&str> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        Refusal::invalid(format!("{name}: {error}"))
-            .next(format!("its members are: {}", known.join(", ")))
-    })
+    T::from_object(name, members)
 }
 
 /// Bytes out of whichever argument holds them.
 fn bytes(
-    asked: &Asked,
+    context: &ToolContext,
     text: Option<String>,
     file_content: Option<String>,
     file_path: Option<String>,
@@ -394,7 +388,7 @@ fn bytes(
         })?;
         (Arc::new(bytes), mime_type, None)
     } else if let Some(path) = file_path {
-        let file = asked.options.files.open(&path).map_err(Refusal::from)?;
+        let file = context.options.files.open(&path).map_err(Refusal::from)?;
         let mime_type = mime_type.unwrap_or_else(|| file.mime_type().to_owned());
         let name = file.name();
         (Arc::new(file), mime_type, name)
@@ -410,33 +404,33 @@ fn bytes(
     }))
 }
 
-fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
+fn store(context: &ToolContext, arguments: StoreArguments) -> Result<Answer, Refusal> {
     let entities = arguments.entities.unwrap_or_default();
     let relationships = arguments.relationships.unwrap_or_default();
     let facts = match entities.is_empty() && relationships.is_empty() {
         true => None,
-        false => Some(facts(asked, entities, relationships)?),
+        false => Some(facts(context, entities, relationships)?),
     };
     let source = bytes(
-        asked,
+        context,
         arguments.text,
         arguments.file_content,
         arguments.file_path,
         arguments.mime_type,
         arguments.original_filename,
     )?;
-    let mut call = asked.call.clone();
+    let mut call = context.call.clone();
     let mut turn = None;
     let mut interpret = arguments.interpret.unwrap_or(match source {
-        Some(_) => Reading::Queue,
-        None => Reading::None,
+        Some(_) => InterpretMode::Queue,
+        None => InterpretMode::None,
     });
     if let Some(mut given) = arguments.turn {
-        given.retain(|_, value| !value.is_null());
-        translate(&mut given)?;
+        given.0.retain(|_, value| !value.is_null());
+        translate(&mut given.0)?;
         let given: TurnArguments = nested("turn", given)?;
-        let (request, with_redacted, asked_for) = given.into_request(asked)?;
-        if asked_for != Reading::None {
+        let (request, with_redacted, asked_for) = given.into_request(context)?;
+        if asked_for != InterpretMode::None {
             interpret = asked_for;
         }
         (turn, call) = (Some(request), with_redacted);
@@ -453,12 +447,18 @@ fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
     if commit && alone.iter().filter(|given| **given).count() == 1 {
         let mut answer = match (turn, source, facts) {
             (Some(turn), ..) => {
-                let done = asked.engine.store_turn(&call, turn)?;
+                let done = context.engine.store_turn(&call, turn)?;
                 let runs: Vec<_> = done.interpretation.iter().map(|run| run.id).collect();
-                finish(asked, told(&done), forms::stored_turn(&done), &runs, interpret)?
+                finish(
+                    context,
+                    stored_turn_summary(&done),
+                    forms::stored_turn(&done),
+                    &runs,
+                    interpret,
+                )?
             }
-            (_, Some(source), _) => stored_source(asked, &call, source, interpret)?,
-            (_, _, Some(facts)) => stored_facts(asked, &call, facts)?,
+            (_, Some(source), _) => stored_source(context, &call, source, interpret)?,
+            (_, _, Some(facts)) => stored_facts(context, &call, facts)?,
             _ => return Err(Refusal::invalid("there is nothing to store")),
         };
         answer.data.insert("committed".to_owned(), true.into());
@@ -470,16 +470,21 @@ fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
         return Err(Refusal::invalid("the envelope of a turn is stored by itself")
             .next("send the message as `turn` instead, or the envelope with store_unstructured"));
     }
-    together(asked, &call, StoreCombined { turn, source, facts, dry_run: !commit }, interpret)
+    store_combined(
+        context,
+        &call,
+        StoreCombined { turn, source, facts, dry_run: !commit },
+        interpret,
+    )
 }
 
-fn together(
-    asked: &Asked,
+fn store_combined(
+    context: &ToolContext,
     call: &Call,
     request: StoreCombined,
-    interpret: Reading,
+    interpret: InterpretMode,
 ) -> Result<Answer, Refusal> {
-    let done = asked.engine.store_combined(call, request)?;
+    let done = context.engine.store_combined(call, request)?;
     let parts = &done.parts;
     let related = parts.relationships.iter().map(|it| {
         json!({
@@ -525,19 +530,19 @@ fn together(
         Value::Object(data) => data,
         _ => Map::new(),
     };
-    finish(asked, text, data, &parts.runs, interpret)
+    finish(context, text, data, &parts.runs, interpret)
 }
 
 /// Waits for the runs of a store if that was asked for, and answers.
 fn finish(
-    asked: &Asked,
+    context: &ToolContext,
     text: String,
     mut data: Map<String, Value>,
     runs: &[InterpretationId],
-    interpret: Reading,
+    interpret: InterpretMode,
 ) -> Result<Answer, Refusal> {
-    if interpret == Reading::Wait && !runs.is_empty() {
-        let done = wait(asked, runs)?;
+    if interpret == InterpretMode::Wait && !runs.is_empty() {
+        let done = wait(context, runs)?;
         let mut cuts = Cuts::new(1_000);
         let done: Vec<_> = done.iter().map(|run| forms::interpretation(run, &mut cuts)).collect();
         data.insert("interpretations".to_owned(), done.into());
@@ -562,16 +567,20 @@ fn entities_form(entities: &[tine_engine::StoredFact]) -> Value {
     entities.iter().map(form).collect()
 }
 
-fn store_structured(asked: &Asked, arguments: FactsArguments) -> Result<Answer, Refusal> {
+fn store_structured(context: &ToolContext, arguments: FactsArguments) -> Result<Answer, Refusal> {
     let entities = arguments.entities.unwrap_or_default();
-    let mut request = facts(asked, entities, arguments.relationships.unwrap_or_default())?;
+    let mut request = facts(context, entities, arguments.relationships.unwrap_or_default())?;
     request.source = arguments.source_id.as_deref().map(source).transpose()?;
-    request.agent = metadata(arguments.agent, asked)?;
-    stored_facts(asked, &asked.call, request)
+    request.agent = metadata(arguments.agent);
+    stored_facts(context, &context.call, request)
 }
 
-fn stored_facts(asked: &Asked, call: &Call, request: StoreFacts) -> Result<Answer, Refusal> {
-    let done = asked.engine.store_facts(call, request)?;
+fn stored_facts(
+    context: &ToolContext,
+    call: &Call,
+    request: StoreFacts,
+) -> Result<Answer, Refusal> {
+    let done = context.engine.store_facts(call, request)?;
     let related = done.relationships.iter().map(|view| {
         json!({
             "type": view.relation.as_str(),
@@ -610,9 +619,12 @@ fn stored_facts(asked: &Asked, call: &Call, request: StoreFacts) -> Result<Answe
     ))
 }
 
-fn store_unstructured(asked: &Asked, arguments: SourceArguments) -> Result<Answer, Refusal> {
+fn store_unstructured(
+    context: &ToolContext,
+    arguments: SourceArguments,
+) -> Result<Answer, Refusal> {
     let source = bytes(
-        asked,
+        context,
         arguments.text,
         arguments.file_content,
         arguments.file_path,
@@ -623,19 +635,19 @@ fn store_unstructured(asked: &Asked, arguments: SourceArguments) -> Result<Answe
         return Err(Refusal::invalid("there is nothing to store")
             .next("send text, file_content (base64) or file_path"));
     };
-    let interpret = arguments.interpret.unwrap_or(Reading::Queue);
+    let interpret = arguments.interpret.unwrap_or(InterpretMode::Queue);
     let source = NewSource { interpreter: arguments.interpreter, ..source };
-    stored_source(asked, &asked.call, source, interpret)
+    stored_source(context, &context.call, source, interpret)
 }
 
 fn stored_source(
-    asked: &Asked,
+    context: &ToolContext,
     call: &Call,
     source: NewSource,
-    interpret: Reading,
+    interpret: InterpretMode,
 ) -> Result<Answer, Refusal> {
     let source = NewSource { interpret: interpret.request(), ..source };
-    let done: StoredSource = asked.engine.store_source(call, source)?;
+    let done: StoredSource = context.engine.store_source(call, source)?;
     let mut data = match forms::source(&done.source) {
         Value::Object(data) => data,
         _ => Map::new(),
@@ -660,13 +672,13 @@ fn stored_source(
         text.push_str(&format!(" Note: {warning}."));
     }
     let runs: Vec<_> = done.interpretation.iter().map(|run| run.id).collect();
-    finish(asked, text, data, &runs, interpret)
+    finish(context, text, data, &runs, interpret)
 }
 
 /// The conversation that an argument names.
 pub(super) fn conversation_of(
-    asked: &Asked,
+    context: &ToolContext,
     id: &str,
 ) -> Result<tine_core::ConversationId, Refusal> {
-    conversation(id, asked.limits())
+    conversation(id, context.limits())
 }

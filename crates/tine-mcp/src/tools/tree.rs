@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tine_api::bodies::Speaker;
+use tine_core::json::{MAX_DEPTH, parse};
 use tine_core::{Body, Name};
 use tine_engine::{
     Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, SearchQuery,
@@ -13,12 +14,13 @@ use tine_formats::{redact, render};
 
 use super::memory::listed;
 use super::store::conversation_of;
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Effect, Spec, ToolContext, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
-use crate::arguments::{content, messages, reference, references, strict, times};
+use crate::arguments::{content, messages, reference, references, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::{Members, arguments, choices};
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -170,7 +172,7 @@ arguments!(EditArguments {
     conversation_id: Option<String>,
     turn: String,
     content: Option<String>,
-    content_blocks: Option<Vec<Map<String, Value>>>,
+    content_blocks: Option<Vec<Members>>,
     branch: Option<String>,
 });
 
@@ -197,10 +199,12 @@ pub(super) enum Conflict {
     Fork,
 }
 
+choices!(Format, Conflict);
+
 arguments!(AppendArguments {
     conversation_id: String,
     /// {role, content, tool_call_id?, created_at?, metadata?}
-    messages: Vec<Map<String, Value>>,
+    messages: Vec<Members>,
     /// Turn or root; default the tip
     parent: Option<String>,
     /// Default main
@@ -211,16 +215,20 @@ arguments!(AppendArguments {
     reuse: Option<bool>,
 });
 
-fn turn_ref(asked: &Asked, conversation_id: Option<&str>, turn: &str) -> Result<TurnRef, Refusal> {
-    let conversation = conversation_id.map(|id| conversation_of(asked, id)).transpose()?;
+fn turn_ref(
+    context: &ToolContext,
+    conversation_id: Option<&str>,
+    turn: &str,
+) -> Result<TurnRef, Refusal> {
+    let conversation = conversation_id.map(|id| conversation_of(context, id)).transpose()?;
     Ok(TurnRef { conversation, turn: reference(turn)? })
 }
 
-fn search_turns(asked: &Asked, arguments: SearchArguments) -> Result<Answer, Refusal> {
+fn search_turns(context: &ToolContext, arguments: SearchArguments) -> Result<Answer, Refusal> {
     let conversation = arguments.conversation_id.as_deref();
     let query = SearchQuery {
         words: arguments.query,
-        conversation: conversation.map(|id| conversation_of(asked, id)).transpose()?,
+        conversation: conversation.map(|id| conversation_of(context, id)).transpose()?,
         branch: arguments.branch,
         role: arguments.role.map(Speaker::role),
         from: times("since", arguments.since.as_deref())?,
@@ -228,11 +236,11 @@ fn search_turns(asked: &Asked, arguments: SearchArguments) -> Result<Answer, Ref
         archived: arguments.include_archived.unwrap_or(false),
         ..SearchQuery::default()
     };
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit.map(|limit| limit.min(100)));
             let query = SearchQuery { cursor, limit, ..query.clone() };
-            let found = asked.engine.search(&asked.call, query)?;
+            let found = context.engine.search(&context.call, query)?;
             Ok((found.hits, found.next))
         },
         |hit, _| forms::hit(hit),
@@ -243,17 +251,17 @@ fn search_turns(asked: &Asked, arguments: SearchArguments) -> Result<Answer, Ref
 /// Turns before and behind the one in the middle of a window.
 const AROUND: usize = 5;
 
-fn get_path(asked: &Asked, arguments: PathArguments) -> Result<Answer, Refusal> {
+fn get_path(context: &ToolContext, arguments: PathArguments) -> Result<Answer, Refusal> {
     let named = arguments.conversation_id.as_deref();
     if let Some(around) = &arguments.around {
-        return window(asked, named, around, arguments.to);
+        return window(context, named, around, arguments.to);
     }
     if named.is_none() && arguments.to.is_none() {
         return Err(Refusal::invalid("nothing says which path")
             .next("send conversation_id for its main branch, or `to`: a turn's id"));
     }
     let query = PathQuery {
-        conversation: named.map(|id| conversation_of(asked, id)).transpose()?,
+        conversation: named.map(|id| conversation_of(context, id)).transpose()?,
         to: references(arguments.to.as_deref())?,
         selection: match arguments.last {
             Some(last) => Selection::Last(usize::try_from(last).unwrap_or(usize::MAX)),
@@ -263,14 +271,14 @@ fn get_path(asked: &Asked, arguments: PathArguments) -> Result<Answer, Refusal> 
         limit: None,
     };
     if let Some(format) = arguments.format {
-        return rendered(asked, query, format, arguments.max_tokens);
+        return rendered(context, query, format, arguments.max_tokens);
     }
     let head = std::cell::RefCell::new((String::new(), None, None));
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit);
             let found =
-                asked.engine.path(&asked.call, PathQuery { cursor, limit, ..query.clone() })?;
+                context.engine.path(&context.call, PathQuery { cursor, limit, ..query.clone() })?;
             let system = found.root.and_then(|root| root.system_prompt);
             *head.borrow_mut() = (found.conversation.to_string(), found.to, system);
             Ok((found.turns, found.next))
@@ -289,15 +297,15 @@ fn get_path(asked: &Asked, arguments: PathArguments) -> Result<Answer, Refusal> 
 }
 
 fn window(
-    asked: &Asked,
+    context: &ToolContext,
     conversation_id: Option<&str>,
     around: &str,
     branch: Option<String>,
 ) -> Result<Answer, Refusal> {
-    let turn = turn_ref(asked, conversation_id, around)?;
+    let turn = turn_ref(context, conversation_id, around)?;
     let query = WindowQuery { turn, branch, before: AROUND, after: AROUND };
-    let found = asked.engine.window(&asked.call, query)?;
-    let mut cuts = Cuts::new(asked.room.text_bytes() / 3);
+    let found = context.engine.window(&context.call, query)?;
+    let mut cuts = Cuts::new(context.room.text_bytes() / 3);
     let text = format!("{} around {around}.", count(found.turns.len(), "turns"));
     let turns: Vec<_> = found.turns.into_iter().map(|turn| forms::turn(turn, &mut cuts)).collect();
     Ok(Answer::new(
@@ -315,28 +323,27 @@ fn window(
 }
 
 fn rendered(
-    asked: &Asked,
+    context: &ToolContext,
     query: PathQuery,
     format: Format,
     max_tokens: Option<u64>,
 ) -> Result<Answer, Refusal> {
     let conversation = query.conversation.clone();
-    let path = render::whole_path(&asked.engine, &asked.call, query)?;
+    let path = render::whole_path(&context.engine, &context.call, query)?;
     let mut options = render::Options::of(match format {
         Format::Openai => render::Format::OpenAi,
         Format::Anthropic => render::Format::Anthropic,
         Format::Gemini => render::Format::Gemini,
         Format::Markdown => render::Format::Markdown,
     });
-    let room = asked.room.bytes();
+    let room = context.room.bytes();
     // About four bytes to a token; the answer is looked at again before it goes out.
     let most = u64::try_from(room / 4).unwrap_or(u64::MAX);
     let asked_for = max_tokens.unwrap_or(most);
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
     let made = render::render(&path, &options)?;
-    let form =
-        serde_json::to_value(tine_formats::render::RenderingJson::from(made)).unwrap_or_default();
+    let form = rendering_form(&render::RenderingJson::from(made))?;
     let bytes = size(&form);
     if max_tokens.is_some() && bytes > MOST_RENDERED {
         let why = format!("the rendering has {bytes} bytes, more than an answer holds");
@@ -354,14 +361,22 @@ fn rendered(
     Ok(Answer::new(text, form).recorded())
 }
 
+/// Converts a rendering to the form of an answer, without rounding the integers of its request.
+fn rendering_form(made: &render::RenderingJson) -> Result<Value, Refusal> {
+    let text = serde_json::to_string(made)
+        .map_err(|error| Refusal::new(tine_core::Kind::Internal, error.to_string()))?;
+    let json = parse(text.as_bytes(), MAX_DEPTH).map_err(Error::from)?;
+    Ok(forms::value(&json))
+}
+
 /// Bytes of a rendering that was asked for by its tokens.
 const MOST_RENDERED: usize = 1_000_000;
 
-fn get_tree(asked: &Asked, arguments: TreeArguments) -> Result<Answer, Refusal> {
+fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<Answer, Refusal> {
     let Some(id) = arguments.conversation_id.as_deref() else {
-        let rows = asked.room.rows(
+        let rows = context.room.rows(
             |page| {
-                let found = asked.engine.conversations(&asked.call, false, page)?;
+                let found = context.engine.conversations(&context.call, false, page)?;
                 Ok((found.items, found.next))
             },
             |found, cuts| {
@@ -375,25 +390,25 @@ fn get_tree(asked: &Asked, arguments: TreeArguments) -> Result<Answer, Refusal> 
         )?;
         return Ok(listed("conversations", "conversations", rows, json!({})));
     };
-    let conversation = conversation_of(asked, id)?;
+    let conversation = conversation_of(context, id)?;
     let query = TopologyQuery {
         under: references(arguments.under.as_deref())?,
         include_deleted: arguments.include_deleted.unwrap_or(false),
         ..TopologyQuery::of(conversation.clone())
     };
     let total = std::cell::Cell::new(0);
-    let rows = asked.room.rows(
+    let rows = context.room.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit);
             let query = TopologyQuery { cursor, limit, ..query.clone() };
-            let found = asked.engine.topology(&asked.call, query)?;
+            let found = context.engine.topology(&context.call, query)?;
             total.set(found.total);
             Ok((found.rows, found.next))
         },
         |row, _| forms::topology_row(row, 0),
     )?;
-    let branches = asked.engine.branches(&asked.call, &conversation)?;
-    let tails = asked.engine.tails(&asked.call, &conversation)?;
+    let branches = context.engine.branches(&context.call, &conversation)?;
+    let tails = context.engine.tails(&context.call, &conversation)?;
     let tail = |tail: &tine_engine::Tail| json!({ "leaf": tail.leaf.to_string(), "turns": tail.turns, "preview": tail.preview });
     let more = json!({
         "conversation_id": conversation.as_str(),
@@ -410,7 +425,7 @@ fn get_tree(asked: &Asked, arguments: TreeArguments) -> Result<Answer, Refusal> 
 const BRANCHES_SHOWN: usize = 20;
 const TAILS_SHOWN: usize = 10;
 
-fn fork_conversation(asked: &Asked, arguments: ForkArguments) -> Result<Answer, Refusal> {
+fn fork_conversation(context: &ToolContext, arguments: ForkArguments) -> Result<Answer, Refusal> {
     let point = match (&arguments.at, &arguments.before) {
         (Some(at), None) => ForkPoint::At(reference(at)?),
         (None, Some(before)) => ForkPoint::Before(reference(before)?),
@@ -423,15 +438,15 @@ fn fork_conversation(asked: &Asked, arguments: ForkArguments) -> Result<Answer, 
     };
     let named = arguments.conversation_id.as_deref();
     let request = Fork {
-        conversation: named.map(|id| conversation_of(asked, id)).transpose()?,
+        conversation: named.map(|id| conversation_of(context, id)).transpose()?,
         point,
         name: arguments
             .name
-            .map(|name| Name::new(name, asked.limits()))
+            .map(|name| Name::new(name, context.limits()))
             .transpose()
             .map_err(Error::from)?,
     };
-    let made = asked.engine.fork(&asked.call, request)?;
+    let made = context.engine.fork(&context.call, request)?;
     let text = format!(
         "Branch {} ends on {}; store or append with this branch to go on there.",
         made.name,
@@ -442,18 +457,17 @@ fn fork_conversation(asked: &Asked, arguments: ForkArguments) -> Result<Answer, 
     Ok(Answer::new(text, form))
 }
 
-fn edit_turn(asked: &Asked, arguments: EditArguments) -> Result<Answer, Refusal> {
-    let turn = turn_ref(asked, arguments.conversation_id.as_deref(), &arguments.turn)?;
-    let role = asked.engine.turn(&asked.call, turn.clone())?.role;
-    let said = strict(&content(arguments.content, arguments.content_blocks)?, asked.limits())?;
-    let body = Body::from_request(said, role, asked.limits());
+fn edit_turn(context: &ToolContext, arguments: EditArguments) -> Result<Answer, Refusal> {
+    let turn = turn_ref(context, arguments.conversation_id.as_deref(), &arguments.turn)?;
+    let content = content(arguments.content, arguments.content_blocks)?;
+    let body = Body::of_any_role(content, context.limits());
     let mut body = body.map_err(|source| Error::Message { index: 0, source })?;
-    let mut call = asked.call.clone();
-    if asked.options.redact {
+    let mut call = context.call.clone();
+    if context.options.redact {
         call = call.with_redacted(redact::body(&mut body));
     }
     let request = Edit { turn, body, branch: arguments.branch, reuse: true };
-    let done = asked.engine.edit(&call, request)?;
+    let done = context.engine.edit(&call, request)?;
     let outcome = forms::outcome(done.turn.outcome);
     let text = match &done.branch {
         Some(branch) => format!("Turn {} {outcome}; {} ends on it.", done.turn.id, branch.name),
@@ -472,18 +486,18 @@ fn edit_turn(asked: &Asked, arguments: EditArguments) -> Result<Answer, Refusal>
     ))
 }
 
-fn revert_branch(asked: &Asked, arguments: RevertArguments) -> Result<Answer, Refusal> {
+fn revert_branch(context: &ToolContext, arguments: RevertArguments) -> Result<Answer, Refusal> {
     let request = MoveBranch {
-        conversation: conversation_of(asked, &arguments.conversation_id)?,
+        conversation: conversation_of(context, &arguments.conversation_id)?,
         branch: arguments.branch.unwrap_or_else(|| "main".to_owned()),
         to: Some(reference(&arguments.to)?),
         expected_tip: references(arguments.expected_tip.as_deref())?,
     };
     // Forward is a restoration; the engine knows which way a turn lies.
-    let moved = match asked.engine.revert(&asked.call, request.clone()) {
+    let moved = match context.engine.revert(&context.call, request.clone()) {
         Ok(moved) => moved,
         Err(why @ (Error::Invalid(_) | Error::IdempotencyMismatch { .. })) => {
-            asked.engine.restore(&asked.call, request).map_err(|_| why)?
+            context.engine.restore(&context.call, request).map_err(|_| why)?
         }
         Err(why) => return Err(why.into()),
     };
@@ -494,12 +508,12 @@ fn revert_branch(asked: &Asked, arguments: RevertArguments) -> Result<Answer, Re
     Ok(Answer::new(text, form))
 }
 
-fn undo_operation(asked: &Asked, arguments: UndoArguments) -> Result<Answer, Refusal> {
-    let conversation = conversation_of(asked, &arguments.conversation_id)?;
+fn undo_operation(context: &ToolContext, arguments: UndoArguments) -> Result<Answer, Refusal> {
+    let conversation = conversation_of(context, &arguments.conversation_id)?;
     let redo = arguments.redo.unwrap_or(false);
     let done = match redo {
-        true => asked.engine.redo(&asked.call, &conversation, arguments.operation)?,
-        false => asked.engine.undo(&asked.call, &conversation, arguments.operation)?,
+        true => context.engine.redo(&context.call, &conversation, arguments.operation)?,
+        false => context.engine.undo(&context.call, &conversation, arguments.operation)?,
     };
     let verb = if redo { "Done again" } else { "Undone" };
     let text = format!("{verb}: operation {} ({}).", done.target, done.kind);
@@ -517,13 +531,13 @@ fn undo_operation(asked: &Asked, arguments: UndoArguments) -> Result<Answer, Ref
 /// Turns whose ids are in the answer of an append.
 const APPENDED_SHOWN: usize = 40;
 
-fn append_turns(asked: &Asked, arguments: AppendArguments) -> Result<Answer, Refusal> {
-    let mut said = messages(arguments.messages, asked.limits())?;
-    let mut call = asked.call.clone();
-    if asked.options.redact {
+fn append_turns(context: &ToolContext, arguments: AppendArguments) -> Result<Answer, Refusal> {
+    let mut said = messages(arguments.messages, context.limits())?;
+    let mut call = context.call.clone();
+    if context.options.redact {
         call = call.with_redacted(redact::messages(&mut said));
     }
-    let conversation = conversation_of(asked, &arguments.conversation_id)?;
+    let conversation = conversation_of(context, &arguments.conversation_id)?;
     let request = Append {
         parent: references(arguments.parent.as_deref())?,
         branch: arguments.branch,
@@ -535,7 +549,7 @@ fn append_turns(asked: &Asked, arguments: AppendArguments) -> Result<Answer, Ref
         reuse: arguments.reuse.unwrap_or(true),
         ..Append::to(conversation, said)
     };
-    let done = asked.engine.append(&call, request)?;
+    let done = context.engine.append(&call, request)?;
     let made = done.turns.iter().filter(|turn| turn.outcome == Some(Outcome::Created)).count();
     let left = done.turns.len().saturating_sub(APPENDED_SHOWN);
     let text = format!(

@@ -9,12 +9,13 @@ use tine_engine::{
 use tine_formats::redact;
 
 use super::store::conversation_of;
-use super::{Asked, Effect, Spec, arguments, typed};
+use super::{Effect, Spec, ToolContext, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
 use crate::arguments::reference;
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
+use crate::typed::arguments;
 
 pub(super) const TOOLS: &[Spec] = &[
     Spec {
@@ -68,7 +69,7 @@ const WORD_BYTES: usize = 80;
 /// Turns that a comparison tells one by one.
 const CHANGES_SHOWN: usize = 50;
 
-fn commit_turns(asked: &Asked, arguments: CommitArguments) -> Result<Answer, Refusal> {
+fn commit_turns(context: &ToolContext, arguments: CommitArguments) -> Result<Answer, Refusal> {
     let window = match (&arguments.start, &arguments.end) {
         (Some(start), Some(end)) => {
             Some(WindowRef { start: reference(start)?, end: reference(end)? })
@@ -80,18 +81,18 @@ fn commit_turns(asked: &Asked, arguments: CommitArguments) -> Result<Answer, Ref
         }
     };
     let mut message = arguments.message;
-    let mut call = asked.call.clone();
-    if asked.options.redact {
+    let mut call = context.call.clone();
+    if context.options.redact {
         call = call.with_redacted(redact::string(&mut message));
     }
     let request = NewCommit {
-        conversation: conversation_of(asked, &arguments.conversation_id)?,
+        conversation: conversation_of(context, &arguments.conversation_id)?,
         branch: arguments.branch,
         window,
         message,
         author: None,
     };
-    let made = asked.engine.commit(&call, request)?;
+    let made = context.engine.commit(&call, request)?;
     let commit = made.commit;
     let facets = commit.facets.unwrap_or_default();
     let turns = count(usize::try_from(commit.turns).unwrap_or(usize::MAX), "turns");
@@ -126,20 +127,20 @@ fn some_number(number: usize) -> Value {
     if number == 0 { Value::Null } else { number.into() }
 }
 
-fn diff_turns(asked: &Asked, arguments: DiffArguments) -> Result<Answer, Refusal> {
+fn diff_turns(context: &ToolContext, arguments: DiffArguments) -> Result<Answer, Refusal> {
     let conversation = arguments.conversation_id.as_deref();
     let query = DiffQuery {
-        conversation: conversation.map(|id| conversation_of(asked, id)).transpose()?,
+        conversation: conversation.map(|id| conversation_of(context, id)).transpose()?,
         from: arguments.from,
         to: arguments.to,
         limit: Some(CHANGES_SHOWN),
     };
     let Diff { from, to, common, bases, changes, left_out, entities, keywords, topics, facts } =
-        asked.engine.diff(&asked.call, query)?;
+        context.engine.diff(&context.call, query)?;
     let (turns, fields) = (count(changes.len(), "turns"), count(facts.len(), "fields"));
     let text = format!("{turns} and {fields} differ.");
-    let mut cuts = Cuts::new(asked.room.text_bytes() / 3);
-    let room = asked.room.bytes() / 3;
+    let mut cuts = Cuts::new(context.room.text_bytes() / 3);
+    let room = context.room.bytes() / 3;
     let (changes, more) = fitting(changes, room, |it| change(it, &mut cuts));
     let left_out = usize::try_from(left_out).unwrap_or(usize::MAX).saturating_add(more);
     let (facts, facts_left) = fitting(facts, room, |it| field(it, &mut cuts));

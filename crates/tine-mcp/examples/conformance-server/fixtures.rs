@@ -1,26 +1,21 @@
-//! What the protocol's conformance suite asks a server for: tools, resources and prompts of these
-//! names that do these things. Only in builds for that suite (feature `conformance`).
+//! The tools, resources and prompts that the protocol's conformance suite expects of a server, by
+//! the names and with the behaviour that it prescribes.
 
 // Logging, sampling and roots are on their way out of the protocol, and in the suite.
 #![allow(deprecated)]
 #![allow(clippy::unwrap_used, reason = "constants that the suite prescribes")]
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::*;
-use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
+use rmcp::service::{RequestContext, SubscriptionSink};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
-
-use crate::server::Tine;
+use tine_mcp::ExactArguments;
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8/5+hHgAHggJ/PchI7wAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 const KEY: &[u8] = b"the suite seals nothing that is secret, so any key will do";
-
-/// Who listens, so that a tool can tell them that something has changed.
-static LISTENING: Mutex<Vec<SubscriptionSink>> = Mutex::new(Vec::new());
 
 /// Tools without arguments.
 const PLAIN: &[&str] = &[
@@ -100,12 +95,13 @@ fn header_tool() -> Tool {
     Tool::new("test_custom_header", "For the suite", object(schema))
 }
 
-/// The tool whose argument is also a header.
+/// Returns the tool whose argument is sent as a header as well.
 pub(crate) fn tool(name: &str) -> Option<Tool> {
     (name == "test_custom_header").then(header_tool)
 }
 
-pub(crate) fn more(capabilities: &mut ServerCapabilities) {
+/// Adds the capabilities that the suite expects.
+pub(crate) fn add_capabilities(capabilities: &mut ServerCapabilities) {
     capabilities.logging = Some(JsonObject::new());
     if let Some(tools) = &mut capabilities.tools {
         tools.list_changed = Some(true);
@@ -115,19 +111,16 @@ pub(crate) fn more(capabilities: &mut ServerCapabilities) {
     }
 }
 
-pub(crate) fn tools(mut tools: Vec<Tool>) -> Vec<Tool> {
+/// Adds the tools of the suite.
+pub(crate) fn add_tools(tools: &mut Vec<Tool>) {
     let nothing = || object(json!({ "type": "object", "properties": {} }));
     tools.extend(PLAIN.iter().map(|name| Tool::new(*name, "For the suite", nothing())));
     tools.extend(with_arguments());
-    tools
 }
 
-pub(crate) fn knows(name: &str) -> bool {
+/// Returns whether a tool is one of the suite.
+pub(crate) fn is_tool(name: &str) -> bool {
     name.starts_with("test_") || name == "json_schema_2020_12_tool"
-}
-
-pub(crate) fn listening(context: &SubscriptionContext) {
-    LISTENING.lock().unwrap_or_else(PoisonError::into_inner).push(context.sink().clone());
 }
 
 fn text(text: impl Into<String>) -> CallToolResult {
@@ -143,16 +136,17 @@ async fn log(context: &RequestContext<RoleServer>, level: LoggingLevel, message:
     let _ = context.peer.notify_logging_message(said).await;
 }
 
+/// Calls a tool of the suite. `listeners` are notified by the tools that change a list.
 pub(crate) async fn call(
-    _: &Tine,
     request: CallToolRequestParams,
-    context: RequestContext<RoleServer>,
+    mut context: RequestContext<RoleServer>,
+    listeners: Vec<SubscriptionSink>,
 ) -> Result<CallToolResponse, ErrorData> {
     if request.name.starts_with("test_input_required_result_") {
         return with_input(&request, &context.meta);
     }
-    let arguments = request.arguments.unwrap_or_default();
-    let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let arguments = ExactArguments::take(&mut context).unwrap_or_default();
+    let argument = |name: &str| arguments.get(name).and_then(|value| value.as_str());
     let image = || ContentBlock::image(PNG, "image/png");
     let pause = || tokio::time::sleep(Duration::from_millis(50));
     let result = match request.name.as_ref() {
@@ -268,8 +262,7 @@ pub(crate) async fn call(
             text("Reconnection test completed")
         }
         change @ ("test_trigger_tool_change" | "test_trigger_prompt_change") => {
-            let sinks = LISTENING.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            for sink in sinks {
+            for sink in listeners {
                 let _ = match change {
                     "test_trigger_tool_change" => sink.notify_tool_list_changed().await,
                     _ => sink.notify_prompt_list_changed().await,
@@ -378,7 +371,7 @@ fn opened(state: &str) -> Result<Value, ErrorData> {
         .map_err(|_| ErrorData::invalid_params("requestState failed verification", None))
 }
 
-/// A response of the client, if it is one.
+/// Returns a response of the client, if it is an object.
 fn response<'r>(responses: Option<&'r InputResponses>, name: &str) -> Option<&'r Value> {
     responses?.get(name).filter(|response| response.is_object())
 }
@@ -463,7 +456,8 @@ fn with_input(
     }
 }
 
-pub(crate) fn resources(resources: &mut Vec<Resource>) {
+/// Adds the resources of the suite.
+pub(crate) fn add_resources(resources: &mut Vec<Resource>) {
     let one = |uri: &str, mime_type: &str| {
         Resource::new(uri, uri).with_description("For the suite").with_mime_type(mime_type)
     };
@@ -472,6 +466,19 @@ pub(crate) fn resources(resources: &mut Vec<Resource>) {
     resources.push(one("test://watched-resource", "text/plain"));
 }
 
+/// Returns whether a resource is one of the suite.
+pub(crate) fn is_resource(uri: &str) -> bool {
+    uri.starts_with("test://")
+}
+
+/// Returns the template of the suite.
+pub(crate) fn template() -> ResourceTemplate {
+    ResourceTemplate::new("test://template/{id}/data", "data")
+        .with_description("For the suite")
+        .with_mime_type("application/json")
+}
+
+/// Reads a resource of the suite.
 pub(crate) fn read(uri: &str) -> Option<ReadResourceResult> {
     let contents = match uri {
         "test://static-text" | "test://watched-resource" => {
@@ -489,7 +496,8 @@ pub(crate) fn read(uri: &str) -> Option<ReadResourceResult> {
     Some(read.with_ttl_ms(60_000).with_cache_scope(CacheScope::Private))
 }
 
-pub(crate) fn prompts(mut prompts: Vec<Prompt>) -> Vec<Prompt> {
+/// Adds the prompts of the suite.
+pub(crate) fn add_prompts(prompts: &mut Vec<Prompt>) {
     let argument = |name: &str, required| {
         PromptArgument::new(name).with_description("For the suite").with_required(required)
     };
@@ -503,9 +511,9 @@ pub(crate) fn prompts(mut prompts: Vec<Prompt>) -> Vec<Prompt> {
     prompts.push(plain("test_prompt_with_embedded_resource"));
     prompts.push(plain("test_prompt_with_image"));
     prompts.push(plain("test_input_required_result_prompt"));
-    prompts
 }
 
+/// Renders a prompt of the suite.
 pub(crate) fn prompt(
     request: &GetPromptRequestParams,
 ) -> Option<Result<GetPromptResponse, ErrorData>> {
