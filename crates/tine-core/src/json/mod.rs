@@ -18,12 +18,13 @@
 //! And of duplicate keys it silently keeps the last, so that a signed or hashed message could
 //! mean one thing here and another elsewhere.
 //!
-//! [`exact`] lets a value be a field of a serde type; [`Scanner`] only tells texts from the rest.
+//! [`exact`] lets a value be a field of a serde type, and [`de`] makes serde types of values; [`Scanner`] only tells texts from the rest.
 //!
 //! Deliberately absent: pretty printing, comments and other dialects, streaming, and key order as
 //! it was sent (an object is always in canonical order).
 
 mod canonical;
+pub mod de;
 pub mod exact;
 pub mod members;
 mod number;
