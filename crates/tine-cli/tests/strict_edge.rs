@@ -148,14 +148,14 @@ fn mcp(home: &Home, block: &str) -> Result<String, String> {
             r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
         )
     };
-    let arguments = format!(r#"{{"conversation_id":"mcp","role":"user","content":[{block}]}}"#);
+    let arguments =
+        format!(r#"{{"conversation_id":"mcp","role":"user","content_blocks":[{block}]}}"#);
     host.raw_line(&call("store", "store_conversation_turn", &arguments));
     let answer = answer_to(&mut host, "store");
     if answer.contains("\"error\"") || answer.contains("\"isError\":true") {
         return Err(answer);
     }
-    let arguments = r#"{"conversation_id":"mcp"}"#;
-    host.raw_line(&call("read", "get_conversation_history", arguments));
+    host.raw_line(&call("read", "get_path", r#"{"conversation_id":"mcp","last":1}"#));
     Ok(answer_to(&mut host, "read"))
 }
 

@@ -149,10 +149,10 @@ impl Relay {
             return Err(Refusal::of(Kind::Busy, "this session is being loaded already"));
         }
         let mut asked = params.clone();
-        if let Some(members) = asked.as_object_mut() {
-            if !members.contains_key("mcpServers") {
-                members.insert("mcpServers", json!([]));
-            }
+        if let Some(members) = asked.as_object_mut()
+            && !members.contains_key("mcpServers")
+        {
+            members.insert("mcpServers", json!([]));
         }
         let answer = link.ask(method, &asked);
         let gathered = self.sessions.gathered(id);

@@ -81,7 +81,7 @@ pub(super) fn completed(mut hello: Json) -> Json {
 
 /// A member that is an object from now on.
 pub(super) fn object<'v>(members: &'v mut Object, name: &str) -> &'v mut Object {
-    if !members.get(name).is_some_and(|value| value.as_object().is_some()) {
+    if members.get(name).is_none_or(|value| value.as_object().is_none()) {
         members.insert(name, json!({}));
     }
     match members.get_mut(name) {

@@ -244,3 +244,58 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Patch<T> {
 pub fn size(what: &'static str, value: u64) -> Result<usize> {
     usize::try_from(value).map_err(|_| Error::invalid(format!("{what} is too large a number")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> (Kind, String) {
+        let error = read::<Append>(body.as_bytes(), &Limits::default()).expect_err("a refusal");
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn a_body_is_exact() {
+        let body = r#"{"messages":[{"n":12345678901234567890123}],"reuse":false}"#;
+        let read: Append = read(body.as_bytes(), &Limits::default()).expect("a body");
+        let messages = read.messages.expect("messages");
+        assert_eq!(messages[0].0.to_canonical(), r#"{"n":12345678901234567890123}"#);
+        assert_eq!(read.reuse, Some(false));
+    }
+
+    #[test]
+    fn a_refusal_says_where_the_fault_is() {
+        let twice = "the key \"a\" occurs more than once in the same object; keep one of them";
+        for (body, kind, sentence) in [
+            (
+                r#"{"branch":7}"#,
+                Kind::Invalid,
+                "the body: invalid type: integer `7`, expected a string at line 1 column 11",
+            ),
+            (
+                r#"{"content":[{"a":1,"a":2}]}"#,
+                Kind::Invalid,
+                &format!("invalid JSON: {twice} (at byte 8)"),
+            ),
+            // A map of names has no fields that could be declared twice.
+            (
+                r#"{"redacted":{"a":1,"a":2}}"#,
+                Kind::Invalid,
+                &format!("invalid JSON: {twice} (at byte 19)"),
+            ),
+        ] {
+            assert_eq!(refused(body), (kind, sentence.to_owned()), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_limit_on_nesting_holds_for_each_free_form_value() {
+        let content =
+            |depth: usize| format!(r#"{{"content":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        let limits = Limits::default();
+        assert!(read::<Append>(content(limits.json_depth).as_bytes(), &limits).is_ok());
+        let (kind, sentence) = refused(&content(limits.json_depth + 1));
+        assert_eq!(kind, Kind::TooLarge, "{sentence}");
+        assert!(sentence.contains("flatten the value (at byte 128)"), "{sentence}");
+    }
+}
