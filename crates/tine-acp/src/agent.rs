@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
 use tine_core::{BranchId, Json, Reference};
 use tine_engine::{BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation};
 use tine_llm::reply::Responder;
 
+use crate::json::json;
 use crate::lines::Out;
 use crate::prompt::Prompt;
 use crate::sessions::{Claim, Sessions, Unclaimed};
@@ -17,7 +17,7 @@ use crate::{anchor, branches, listing};
 const PROTOCOL: u64 = 1;
 
 /// What a method answers.
-pub(crate) type Answer = Result<Value, Refusal>;
+pub(crate) type Answer = Result<Json, Refusal>;
 
 /// An agent over an engine. Serves one client.
 pub struct Agent {
@@ -35,11 +35,11 @@ pub struct Agent {
 /// A request that was begun and is to be worked on.
 pub(crate) enum Task {
     /// It is answered already.
-    Done(Value),
+    Done(Json),
     /// One that holds nobody up.
-    Call(Method, Value),
+    Call(Method, Json),
     /// A prompt, which has claimed its session.
-    Prompt(Claim, Value),
+    Prompt(Claim, Json),
 }
 
 /// A method that is one look into the store, or one change of it.
@@ -67,7 +67,7 @@ impl Agent {
     }
 
     /// Begins a request, in the order in which requests come.
-    pub(crate) fn begin(&self, method: &str, params: Value) -> Result<Task, Refusal> {
+    pub(crate) fn begin(&self, method: &str, params: Json) -> Result<Task, Refusal> {
         if method == "initialize" {
             return self.initialize(&params).map(Task::Done);
         }
@@ -89,7 +89,7 @@ impl Agent {
     }
 
     /// Hears what needs no answer.
-    pub(crate) fn notice(&self, method: &str, params: &Value) {
+    pub(crate) fn notice(&self, method: &str, params: &Json) {
         match (method, wire::text(params, "sessionId").map(str::parse)) {
             ("session/cancel", Ok(Ok(id))) => self.sessions.stop(id),
             _ => tracing::debug!(method, "a notification was passed over"),
@@ -123,12 +123,12 @@ impl Agent {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn initialize(&self, params: &Value) -> Answer {
-        if !params.get("protocolVersion").is_some_and(Value::is_u64) {
+    fn initialize(&self, params: &Json) -> Answer {
+        if params.get("protocolVersion").and_then(Json::as_u64).is_none() {
             return Err(Refusal::invalid("`protocolVersion` must be a number"));
         }
         let client = match params.get("clientInfo") {
-            Some(info @ Value::Object(_)) => wire::exact(info, self.engine.limits())?,
+            Some(info @ Json::Object(_)) => info.clone(),
             _ => Json::Null,
         };
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
@@ -154,7 +154,7 @@ impl Agent {
         }))
     }
 
-    fn new_session(&self, params: &Value) -> Answer {
+    fn new_session(&self, params: &Json) -> Answer {
         let cwd = wire::folder(params)?;
         let metadata = listing::began(cwd, self.client().unwrap_or(Json::Null), None);
         let new = NewConversation { metadata, ..NewConversation::default() };
@@ -164,27 +164,27 @@ impl Agent {
         Ok(noted(json!({ "sessionId": main.id.to_string() }), params))
     }
 
-    fn load(&self, params: &Value, out: &Out) -> Answer {
+    fn load(&self, params: &Json, out: &Out) -> Answer {
         let (session, cwd) = (self.session(params)?, wire::folder(params)?);
         branches::replay(&self.engine, &self.call, &session.id.to_string(), &session, out)?;
         self.sessions.open(session.id, cwd);
         Ok(noted(json!({}), params))
     }
 
-    fn resume(&self, params: &Value) -> Answer {
+    fn resume(&self, params: &Json) -> Answer {
         let (session, cwd) = (self.session(params)?, wire::folder(params)?);
         self.sessions.open(session.id, cwd);
         Ok(noted(json!({}), params))
     }
 
-    fn list(&self, params: &Value) -> Answer {
+    fn list(&self, params: &Json) -> Answer {
         let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
         let cursor = wire::optional_text(params, "cursor")?;
         let (sessions, next) = listing::page(&self.engine, &self.call, cwd, cursor, None)?;
         Ok(listing::told(sessions, next))
     }
 
-    fn fork(&self, params: &Value) -> Answer {
+    fn fork(&self, params: &Json) -> Answer {
         let (session, cwd) = (self.session(params)?, wire::folder(params)?);
         let at = match anchor::read(params)? {
             Some(message) => {
@@ -203,7 +203,7 @@ impl Agent {
         Ok(noted(json!({ "sessionId": fork.id.to_string() }), params))
     }
 
-    fn close(&self, params: &Value) -> Answer {
+    fn close(&self, params: &Json) -> Answer {
         let text = wire::text(params, "sessionId")?;
         let was_open = text.parse().is_ok_and(|id| self.sessions.close(id));
         if !was_open {
@@ -213,7 +213,7 @@ impl Agent {
     }
 
     /// Removes the branch; its turns stay. What is not there is gone already.
-    fn delete(&self, params: &Value) -> Answer {
+    fn delete(&self, params: &Json) -> Answer {
         let Ok(id) = wire::text(params, "sessionId")?.parse::<BranchId>() else {
             return Ok(json!({}));
         };
@@ -222,11 +222,11 @@ impl Agent {
         Ok(json!({}))
     }
 
-    fn session(&self, params: &Value) -> Result<BranchView, Refusal> {
+    fn session(&self, params: &Json) -> Result<BranchView, Refusal> {
         branches::named(&self.engine, &self.call, wire::text(params, "sessionId")?)
     }
 
-    fn claim(&self, params: &Value) -> Result<Claim, Refusal> {
+    fn claim(&self, params: &Json) -> Result<Claim, Refusal> {
         let text = wire::text(params, "sessionId")?;
         let unknown = || Refusal::no_session(text, " that is open here; load or resume it first");
         let id = text.parse().map_err(|_| unknown())?;
@@ -241,12 +241,12 @@ impl Agent {
 }
 
 /// An answer with a note about servers that were offered and are not used.
-fn noted(mut answer: Value, params: &Value) -> Value {
-    let offered = params.get("mcpServers").and_then(Value::as_array).map_or(0, Vec::len);
+fn noted(mut answer: Json, params: &Json) -> Json {
+    let offered = params.get("mcpServers").and_then(Json::as_array).map_or(0, <[Json]>::len);
     if offered > 0 {
         let why = "this agent uses no MCP servers; those that were offered are left alone";
         tracing::warn!(offered, "{why}");
-        answer["_meta"] = json!({ "tine": { "mcpServers": why } });
+        wire::note(&mut answer, json!({ "mcpServers": why }));
     }
     answer
 }

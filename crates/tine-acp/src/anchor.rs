@@ -5,7 +5,7 @@
 //! own. All that are given must agree. What was meant as an anchor and cannot be read is refused:
 //! taking it for none would fork the whole session.
 
-use serde_json::Value;
+use tine_core::Json;
 
 use crate::wire::Refusal;
 
@@ -13,8 +13,8 @@ use crate::wire::Refusal;
 const JETBRAINS_VERSION: u64 = 1;
 
 /// The message at which a fork ends; `None` is the whole session.
-pub(crate) fn read(params: &Value) -> Result<Option<&str>, Refusal> {
-    let meta = params.get("_meta").unwrap_or(&Value::Null);
+pub(crate) fn read(params: &Json) -> Result<Option<&str>, Refusal> {
+    let meta = params.get("_meta").unwrap_or(&Json::Null);
     let own = meta.get("tine").and_then(|own| own.get("messageId"));
     let given = [
         plain("messageId", params.get("messageId"))?,
@@ -34,35 +34,47 @@ pub(crate) fn read(params: &Value) -> Result<Option<&str>, Refusal> {
 }
 
 /// The same parameters without an anchor in any dialect.
-pub(crate) fn without(params: &Value) -> Value {
+pub(crate) fn without(params: &Json) -> Json {
     let mut params = params.clone();
-    let mut remove = |place: &str, name: &str| {
-        if let Some(Value::Object(members)) = params.pointer_mut(place) {
-            members.remove(name);
-        }
-    };
-    remove("", "messageId");
-    remove("/_meta", "messageId");
-    remove("/_meta/tine", "messageId");
-    remove("/_meta/jetbrains/air", "fork");
+    for place in [
+        &["messageId"][..],
+        &["_meta", "messageId"],
+        &["_meta", "tine", "messageId"],
+        &["_meta", "jetbrains", "air", "fork"],
+    ] {
+        remove(&mut params, place);
+    }
     params
 }
 
-fn plain<'v>(place: &str, value: Option<&'v Value>) -> Result<Option<&'v str>, Refusal> {
+fn remove(value: &mut Json, place: &[&str]) {
+    let Some(members) = value.as_object_mut() else { return };
+    match place {
+        [] => {}
+        [name] => drop(members.remove(name)),
+        [name, rest @ ..] => {
+            if let Some(inner) = members.get_mut(name) {
+                remove(inner, rest);
+            }
+        }
+    }
+}
+
+fn plain<'v>(place: &str, value: Option<&'v Json>) -> Result<Option<&'v str>, Refusal> {
     match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(id)) => Ok(Some(id)),
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(id)) => Ok(Some(id)),
         Some(_) => Err(Refusal::invalid(format!("`{place}` must be a string"))),
     }
 }
 
-fn jetbrains(meta: &Value) -> Result<Option<&str>, Refusal> {
-    let fork = meta.pointer("/jetbrains/air/fork").unwrap_or(&Value::Null);
+fn jetbrains(meta: &Json) -> Result<Option<&str>, Refusal> {
+    let fork = meta.at(&["jetbrains", "air", "fork"]).unwrap_or(&Json::Null);
     if fork.is_null() {
         return Ok(None);
     }
     let place = "_meta.jetbrains.air.fork";
-    if fork.get("version").and_then(Value::as_u64) != Some(JETBRAINS_VERSION) {
+    if fork.get("version").and_then(Json::as_u64) != Some(JETBRAINS_VERSION) {
         let why = format!("`{place}.version` must be {JETBRAINS_VERSION}");
         return Err(Refusal::invalid(why));
     }
@@ -82,11 +94,10 @@ fn without_segment(id: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::json::json;
 
-    fn air(fork: Value) -> Value {
+    fn air(fork: Json) -> Json {
         json!({ "_meta": { "jetbrains": { "air": { "fork": fork } } } })
     }
 

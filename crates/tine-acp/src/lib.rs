@@ -5,8 +5,8 @@
 //! branch's id, a message's id is its turn's id; so forking at a message is the engine's own
 //! fork, costs the same anywhere, and every id stays valid in every descendant.
 //!
-//! - `wire`, `lines`, `skim`, `serve`: JSON-RPC; lines in and out, and what those are about that
-//!   are too long; one loop that hands requests out.
+//! - `wire`, `json`, `lines`, `skim`, `serve`: JSON-RPC over exact values; lines in and out, and
+//!   the outline of a line that cannot be read as a whole; one loop that dispatches requests.
 //! - `agent`: the methods, each a few lines over the rest.
 //! - `anchor`: where a fork is cut, in the dialects that clients speak.
 //! - `sessions`, `listing`: sessions as branches; which are open here and what runs in them.
@@ -25,12 +25,16 @@
 //!   this session; nothing is ever forked whole because an anchor was not understood.
 //! - Forking asks no model.
 //! - Nothing but the protocol is written to the output.
+//! - Each line is parsed once, from its bytes, by the core's strict reader; what is stored and shown
+//!   is that value. The agent refuses a line that breaks the reader's rules; the recorder passes it
+//!   on and labels what it could not record.
 //!
 //! The official crate of the protocol is not used. Its typed `session/fork` drops `messageId`, so
 //! that an agent built on it forks everything and reports success; its typed capabilities drop
 //! `atMessageId`; and its majors follow each other within weeks. What is left after replacing
-//! these types is a loop over lines, which is small enough to be here and to be read. Values stay
-//! raw JSON, so that what this version of the protocol does not know yet is not lost on the way.
+//! these types is a loop over lines, which is small enough to be here and to be read. Messages stay
+//! untyped [`Json`](tine_core::Json), so that what this version of the protocol does not know yet is
+//! not lost on the way.
 //!
 //! Deliberately absent: MCP servers (declined, and said so), files and terminals of the
 //! client, images and sound, authentication, and any runtime: a request is a thread.
@@ -38,6 +42,7 @@
 mod agent;
 mod anchor;
 mod branches;
+mod json;
 mod lines;
 mod listing;
 mod memory;

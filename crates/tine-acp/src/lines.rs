@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
+use tine_core::Json;
 
 use crate::skim::Skim;
 
@@ -18,7 +18,7 @@ pub(crate) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
     /// A line that was longer than any may be; it was passed over, but for what it is about.
-    TooLong { bytes: usize, outline: Value },
+    TooLong { bytes: usize, outline: Json },
     /// There are no more.
     End,
 }
@@ -70,13 +70,18 @@ impl Out {
     }
 
     /// Writes a message. Once nobody reads any more, nothing is written any more.
-    pub(crate) fn send(&self, message: &Value) {
-        let line = format!("{message}\n");
+    pub(crate) fn send(&self, message: &Json) {
+        self.send_line(message.to_canonical().into_bytes());
+    }
+
+    /// Writes a line as it is.
+    pub(crate) fn send_line(&self, mut line: Vec<u8>) {
+        line.push(b'\n');
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         if self.broken() {
             return;
         }
-        if let Err(error) = output.write_all(line.as_bytes()).and_then(|()| output.flush()) {
+        if let Err(error) = output.write_all(&line).and_then(|()| output.flush()) {
             tracing::info!(%error, "the other side reads no more");
             self.broken.store(true, Ordering::Release);
         }
@@ -99,9 +104,8 @@ impl Out {
 mod tests {
     use std::io::BufReader;
 
-    use serde_json::json;
-
     use super::*;
+    use crate::json::json;
 
     fn lines(bytes: &[u8], most: usize) -> Vec<Line> {
         // A small buffer, so that lines come in pieces.

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use tine_core::json::{Json, Object, object};
 use tine_core::{BranchId, Reference};
 use tine_engine::{
@@ -15,6 +14,8 @@ use tine_engine::{
     Result, TurnRef, TurnView, WantedMetadata,
 };
 use tine_store::Content;
+
+use crate::json::json;
 
 /// Conversations whose sessions make a page.
 const CONVERSATIONS: usize = 50;
@@ -87,7 +88,7 @@ pub(crate) fn page(
     cwd: Option<&str>,
     cursor: Option<&str>,
     agent: Option<&str>,
-) -> Result<(Vec<Value>, Option<String>)> {
+) -> Result<(Vec<Json>, Option<String>)> {
     let mut sessions = Vec::new();
     let mut cursor = cursor.map(str::to_owned);
     let metadata = Some(may_have(cwd, agent));
@@ -130,12 +131,13 @@ fn may_have(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
 }
 
 /// A page as clients get it.
-pub(crate) fn told(sessions: Vec<Value>, next: Option<String>) -> Value {
-    let mut page = json!({ "sessions": sessions });
+pub(crate) fn told(sessions: Vec<Json>, next: Option<String>) -> Json {
+    let mut page = Object::new();
+    page.insert("sessions", sessions.into());
     if let Some(next) = next {
-        page["nextCursor"] = next.into();
+        page.insert("nextCursor", next.into());
     }
-    page
+    Json::Object(page)
 }
 
 /// Adds the sessions of one conversation.
@@ -144,7 +146,7 @@ fn add(
     call: &Call,
     conversation: &ConversationView,
     (cwd, agent): (Option<&str>, Option<&str>),
-    sessions: &mut Vec<Value>,
+    sessions: &mut Vec<Json>,
 ) -> Result<()> {
     let id = &conversation.id;
     for branch in engine.branches(call, id)? {

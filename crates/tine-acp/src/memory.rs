@@ -4,12 +4,12 @@
 //! are bounded. Nothing here is undone by a model: facts are observations, and only ever added.
 
 use serde_json::{Value, json};
-use tine_core::TurnId;
-use tine_core::json::{Json, Object};
+use tine_core::json::{Json, JsonError, Object};
+use tine_core::{Limits, TurnId};
 use tine_engine::{Call, Engine, EntityQuery, NewFact, Page, SearchQuery, StoreFacts};
 use tine_llm::{Tool, ToolCall};
 
-use crate::wire;
+use crate::json::json as exact_json;
 
 /// Turns or entities in one answer.
 const FOUND: usize = 8;
@@ -107,7 +107,16 @@ fn bounded(told: String) -> String {
 type Answer = Result<String, String>;
 
 fn member<'v>(arguments: &'v Value, name: &str) -> Result<Option<&'v str>, String> {
-    wire::optional_text(arguments, name).map_err(|refusal| refusal.to_string())
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("`{name}` must be a string")),
+    }
+}
+
+/// Converts a value that the model's client has read.
+pub(crate) fn exact(value: &Value, limits: &Limits) -> Result<Json, JsonError> {
+    tine_core::json::parse(value.to_string().as_bytes(), limits.json_depth)
 }
 
 fn search(engine: &Engine, call: &Call, arguments: &Value) -> Answer {
@@ -147,7 +156,7 @@ fn new_fact(engine: &Engine, turn: TurnId, fact: &Value) -> Result<NewFact, Stri
     let kind = member(fact, "entity_type")?.ok_or("`entity_type` is missing")?;
     let fields = fact.get("fields").filter(|fields| fields.is_object());
     let fields = fields.ok_or("`fields` must be an object")?;
-    let fields = wire::exact(fields, engine.limits()).map_err(|refusal| refusal.to_string())?;
+    let fields = exact(fields, engine.limits()).map_err(|error| error.to_string())?;
     let fields: Object = fields.as_object().cloned().unwrap_or_default();
     Ok(NewFact { turn: Some(turn.into()), ..NewFact::of(kind, fields) })
 }
@@ -160,17 +169,17 @@ fn retrieve(engine: &Engine, call: &Call, arguments: &Value) -> Answer {
     };
     let page = Page { cursor: None, limit: Some(FOUND) };
     let found = engine.entities(call, query, page).map_err(|error| error.to_string())?;
-    let entities: Vec<Value> = found
+    let entities: Vec<Json> = found
         .items
         .iter()
         .map(|entity| {
-            json!({
+            exact_json!({
                 "entity_id": entity.id.to_string(),
-                "entity_type": entity.entity_type,
-                "name": entity.name,
-                "fields": wire::value(&Json::Object(entity.snapshot.fields.clone())),
+                "entity_type": entity.entity_type.to_string(),
+                "name": entity.name.clone(),
+                "fields": entity.snapshot.fields.clone(),
             })
         })
         .collect();
-    Ok(json!({ "found": entities, "more": found.next.is_some() }).to_string())
+    Ok(exact_json!({ "found": entities, "more": found.next.is_some() }).to_string())
 }

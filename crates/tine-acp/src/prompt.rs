@@ -9,8 +9,7 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::{Value, json};
-use tine_core::json::{Json, object};
+use tine_core::json::{Json, Object, object};
 use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
 use tine_engine::{Append, BranchView, Call, MoveBranch};
 use tine_formats::redact;
@@ -18,6 +17,7 @@ use tine_llm::reply::{Reply, ReplyContent, ReplyEnd, ReplyPrompt, source_info};
 use tine_llm::{ChatMessage, Delta, Finish, ToolCall};
 
 use crate::agent::{Agent, Answer};
+use crate::json::json;
 use crate::lines::Out;
 use crate::sessions::Claim;
 use crate::wire::{self, Refusal};
@@ -57,7 +57,7 @@ impl<'a> Prompt<'a> {
         Ok(Prompt { agent, out, claim, session, branch, behind: 0 })
     }
 
-    pub(crate) fn run(mut self, params: &Value) -> Answer {
+    pub(crate) fn run(mut self, params: &Json) -> Answer {
         let question = self.question(params)?;
         let first = self.branch.tip.is_none();
         let asked = self.record_question(&question)?;
@@ -79,12 +79,13 @@ impl<'a> Prompt<'a> {
             }
             Ok(_) => "end_turn",
         };
-        let mut said = json!({ "userMessageId": asked.to_string() });
+        let mut said = Object::new();
+        said.insert("userMessageId", asked.to_string().into());
         if let Some(answer) = answer {
-            said["messageId"] = answer.to_string().into();
+            said.insert("messageId", answer.to_string().into());
         }
         if self.branch.id != began {
-            said["sessionId"] = self.branch.id.to_string().into();
+            said.insert("sessionId", self.branch.id.to_string().into());
         }
         Ok(json!({ "stopReason": reason, "_meta": { "tine": said } }))
     }
@@ -140,11 +141,11 @@ impl<'a> Prompt<'a> {
     fn call(&mut self, turn: TurnId, call: &ToolCall) -> Result<String, Refusal> {
         self.show(json!({
             "sessionUpdate": "tool_call",
-            "toolCallId": call.id,
-            "title": call.name,
+            "toolCallId": call.id.as_str(),
+            "title": call.name.as_str(),
             "kind": if call.name == "store_facts" { "other" } else { "search" },
             "status": "in_progress",
-            "rawInput": call.arguments,
+            "rawInput": memory::exact(&call.arguments, self.agent.engine.limits()).unwrap_or_default(),
         }));
         let done = memory::run(&self.agent.engine, &self.agent.call, turn, call);
         let status = if done.failed { "failed" } else { "completed" };
@@ -154,40 +155,38 @@ impl<'a> Prompt<'a> {
         self.record(self.agent.engine.promise_turn_id(), result)?;
         self.show(json!({
             "sessionUpdate": "tool_call_update",
-            "toolCallId": call.id,
+            "toolCallId": call.id.as_str(),
             "status": status,
             "content": [{ "type": "content", "content": show::text(&done.text) }],
         }));
         Ok(done.text)
     }
 
-    fn show(&self, update: Value) {
+    fn show(&self, update: Json) {
         self.out.send(&wire::update(&self.session, update));
     }
 
     /// The blocks of the question, checked.
-    fn question(&self, params: &Value) -> Result<Vec<Value>, Refusal> {
-        let blocks = params.get("prompt").and_then(Value::as_array);
+    fn question(&self, params: &Json) -> Result<Vec<Json>, Refusal> {
+        let blocks = params.get("prompt").and_then(Json::as_array);
         let blocks = blocks.filter(|blocks| !blocks.is_empty()).ok_or_else(|| {
             Refusal::invalid("`prompt` must be an array of at least one content block")
         })?;
         for block in blocks {
-            let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+            let kind = block.get("type").and_then(Json::as_str).unwrap_or_default();
             if !ASKED.contains(&kind) {
                 let known = ASKED.join(", ");
                 let why = format!("content of type `{kind}` is not taken; send {known}");
                 return Err(Refusal::invalid(why));
             }
         }
-        Ok(blocks.clone())
+        Ok(blocks.to_vec())
     }
 
     /// Records the question, and before it results for calls that were left open.
-    fn record_question(&mut self, question: &[Value]) -> Result<TurnId, Refusal> {
+    fn record_question(&mut self, question: &[Json]) -> Result<TurnId, Refusal> {
         let limits = self.agent.engine.limits();
-        let blocks = question.iter().map(|block| wire::exact(block, limits));
-        let blocks = Json::Array(blocks.collect::<Result<_, _>>()?);
-        let body = Body::from_content(blocks, Role::User, limits)
+        let body = Body::from_content(Json::Array(question.to_vec()), Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
         let metadata =
             Metadata { source_info: Some(source_info(self.about())), ..Metadata::default() };

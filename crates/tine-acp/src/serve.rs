@@ -8,12 +8,11 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use serde_json::Value;
-use tine_core::Kind;
+use tine_core::{Json, Kind};
 
 use crate::agent::{Agent, Task};
 use crate::lines::{self, LINE_BYTES, Line, Out};
-use crate::wire::{self, Incoming, Refusal};
+use crate::wire::{self, Incoming, Refusal, Unreadable};
 
 /// Requests that are worked on at once.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -37,7 +36,8 @@ pub fn serve(
                 Ok(Line::Whole(line)) => line,
                 Ok(Line::TooLong { bytes, outline }) => {
                     let refusal = Refusal::too_long(bytes, LINE_BYTES);
-                    out.send(&wire::answer(&outline["id"], Err(refusal)));
+                    let id = outline.get("id").unwrap_or(&Json::Null);
+                    out.send(&wire::answer(id, Err(refusal)));
                     continue;
                 }
                 Ok(Line::End) => break Ok(()),
@@ -66,8 +66,8 @@ pub fn serve(
 }
 
 /// Does what must be done at once; what is left is somebody's request.
-fn take(agent: &Agent, out: &Out, line: &[u8]) -> Option<(Value, Task)> {
-    match Incoming::read(line) {
+fn take(agent: &Agent, out: &Out, line: &[u8]) -> Option<(Json, Task)> {
+    match Incoming::read(line, agent.engine.limits()) {
         Ok(Incoming::Request { id, method, params }) => {
             match agent.begin(&method, params) {
                 Ok(task) => return Some((id, task)),
@@ -76,7 +76,12 @@ fn take(agent: &Agent, out: &Out, line: &[u8]) -> Option<(Value, Task)> {
         }
         Ok(Incoming::Notification { method, params }) => agent.notice(&method, &params),
         Ok(Incoming::Answer) => tracing::warn!("an answer came, and nothing was asked"),
-        Err((id, refusal)) => out.send(&wire::answer(&id, Err(refusal))),
+        Err(Unreadable { answer_to: Some(id), refusal }) => {
+            out.send(&wire::answer(&id, Err(refusal)));
+        }
+        Err(Unreadable { answer_to: None, refusal }) => {
+            tracing::warn!("a message that expects no answer was dropped: {refusal}");
+        }
     }
     None
 }

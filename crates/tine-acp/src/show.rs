@@ -4,11 +4,12 @@
 //! at, and its id is made of the turn's and its place there, so that it is the same in every
 //! replay and in every fork.
 
-use serde_json::{Value, json};
+use tine_core::json::Object;
 use tine_core::{Body, Json, Role, TurnId};
 use tine_engine::TurnView;
 use tine_store::Content;
 
+use crate::json::json;
 use crate::wire;
 
 /// How the ids of thoughts begin.
@@ -44,17 +45,17 @@ pub(crate) fn is_thought(id: &str) -> bool {
 }
 
 /// A piece of a message.
-pub(crate) fn chunk(kind: &str, message: &str, content: Value) -> Value {
+pub(crate) fn chunk(kind: &str, message: &str, content: Json) -> Json {
     json!({ "sessionUpdate": kind, "messageId": message, "content": content })
 }
 
 /// A text as content.
-pub(crate) fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Json {
     json!({ "type": "text", "text": text })
 }
 
 /// A turn as the updates that show it.
-pub(crate) fn turn(turn: &TurnView) -> Vec<Value> {
+pub(crate) fn turn(turn: &TurnView) -> Vec<Json> {
     let Content::Kept(body) = &turn.content else {
         let kind = if turn.role == Role::User { USER } else { AGENT };
         return vec![chunk(kind, &turn.id.to_string(), text("[erased]"))];
@@ -69,7 +70,7 @@ fn blocks(body: &Body) -> impl Iterator<Item = Json> {
     body.blocks().unwrap_or_default().into_iter()
 }
 
-fn block(turn: &TurnView, nth: usize, block: &Json) -> Value {
+fn block(turn: &TurnView, nth: usize, block: &Json) -> Json {
     let member = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
     let id = turn.id.to_string();
     match (turn.role, member("type")) {
@@ -81,7 +82,7 @@ fn block(turn: &TurnView, nth: usize, block: &Json) -> Value {
         (Role::Assistant, _) => chunk(AGENT, &id, content(block)),
         (Role::System, _) => {
             let mut shown = chunk(USER, &id, content(block));
-            shown["_meta"] = json!({ "tine": { "role": Role::System.as_str() } });
+            wire::note(&mut shown, json!({ "role": Role::System.as_str() }));
             shown
         }
         _ => chunk(USER, &id, content(block)),
@@ -89,47 +90,50 @@ fn block(turn: &TurnView, nth: usize, block: &Json) -> Value {
 }
 
 /// A call, open until its result is shown. What a recorded agent showed of it is shown again.
-fn call(id: &str, name: &str, block: &Json) -> Value {
-    let mut shown = json!({
-        "sessionUpdate": "tool_call",
-        "toolCallId": id,
-        "title": name,
-        "status": "pending",
-        "rawInput": block.get("parameters").map(wire::value),
-    });
+fn call(id: &str, name: &str, block: &Json) -> Json {
+    let mut shown: Object = [
+        ("sessionUpdate", Json::from("tool_call")),
+        ("toolCallId", id.into()),
+        ("title", name.into()),
+        ("status", "pending".into()),
+        ("rawInput", block.get("parameters").cloned().into()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect();
     for name in ["title", "kind", "locations"] {
-        if let Some(told) = block.get("acp").and_then(|acp| acp.get(name)) {
-            shown[name] = wire::value(told);
+        if let Some(told) = block.at(&["acp", name]) {
+            shown.insert(name, told.clone());
         }
     }
-    shown
+    Json::Object(shown)
 }
 
-fn plan(block: &Json) -> Value {
-    let entries = block.get("entries").map(wire::value).unwrap_or_else(|| json!([]));
+fn plan(block: &Json) -> Json {
+    let entries = block.get("entries").cloned().unwrap_or_else(|| json!([]));
     json!({ "sessionUpdate": "plan", "entries": entries })
 }
 
 /// The result of a call. One that was made up, because nobody gave any, is a failure.
-fn result(turn: &TurnView, body: &Body) -> Value {
+fn result(turn: &TurnView, body: &Body) -> Json {
     let custom = turn.metadata.custom_data.as_ref();
     let made_up = custom.and_then(|it| it.get(SYNTHETIC)).is_some();
     let told = custom.and_then(|it| it.get("acp")?.get("status")?.as_str());
     let status = if made_up || told == Some("failed") { "failed" } else { "completed" };
     let shown = |block: Json| match block.get("type").and_then(Json::as_str) {
-        Some("diff") => wire::value(&block),
+        Some("diff") => block,
         _ => json!({ "type": "content", "content": content(&block) }),
     };
     json!({
         "sessionUpdate": "tool_call_update",
-        "toolCallId": turn.tool_call_id,
+        "toolCallId": turn.tool_call_id.as_deref(),
         "status": status,
         "content": blocks(body).map(shown).collect::<Vec<_>>(),
     })
 }
 
 /// A block as it is, where the protocol has blocks like it; else a text that tells of it.
-fn content(block: &Json) -> Value {
+fn content(block: &Json) -> Json {
     let has = |names: &[&str]| {
         names.iter().all(|name| {
             let found = name.split('.').try_fold(block, |json, member| json.get(member));
@@ -147,7 +151,7 @@ fn content(block: &Json) -> Value {
         _ => false,
     };
     if known {
-        return wire::value(block);
+        return block.clone();
     }
     let told = block.get("text").and_then(Json::as_str).unwrap_or_default();
     text(tine_core::text::preview(&format!("[{kind}] {told}"), PREVIEW).trim_end())

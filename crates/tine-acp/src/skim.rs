@@ -1,12 +1,13 @@
-//! The outline of a message that is too long to be read: what it is about, picked out while it
-//! goes past, in little memory.
+//! The outline of a message that is not read as a whole, because it is too long or breaks the
+//! rules of the strict reader: what it is about, picked out while it goes past, in little memory.
 //!
 //! It is written by hand because a JSON reader needs the whole message, which may be larger than
-//! memory, and gives nothing of one that is cut off. Kept are short texts, numbers and the like that are members of the message or of an object not
-//! too deep in it. What the rest says is not looked at.
+//! memory, and returns nothing for one that it refuses. Short strings, numbers and the like are kept
+//! that are members of the message or of an object not too deep in it; of a repeated member the
+//! last. The rest is not looked at.
 
-use serde_json::{Map, Value};
-use tine_core::json::{BytePart, Scanner};
+use tine_core::Json;
+use tine_core::json::{BytePart, Object, Scanner, parse};
 
 /// Objects within each other whose members are kept.
 const LEVELS: usize = 3;
@@ -20,7 +21,7 @@ const MEMBERS: usize = 64;
 /// Reads a message as it comes.
 #[derive(Debug, Default)]
 pub(crate) struct Skim {
-    outline: Map<String, Value>,
+    outline: Object,
     members: usize,
     /// The names of the objects that are open, without the message itself.
     path: Vec<String>,
@@ -37,14 +38,21 @@ pub(crate) struct Skim {
 }
 
 impl Skim {
+    /// Returns the outline of a message that is there as a whole.
+    pub(crate) fn of(message: &[u8]) -> Json {
+        let mut skim = Skim::default();
+        skim.read(message);
+        skim.outline()
+    }
+
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.step(*byte));
     }
 
     /// What was kept.
-    pub(crate) fn outline(mut self) -> Value {
+    pub(crate) fn outline(mut self) -> Json {
         self.end_word();
-        Value::Object(self.outline)
+        Json::Object(self.outline)
     }
 
     fn step(&mut self, byte: u8) {
@@ -98,28 +106,30 @@ impl Skim {
         if self.passed_over > 0 {
             return;
         }
-        let whole = serde_json::from_slice(&text).ok();
+        let whole = parse(&text, 0).ok();
         match (self.name.take(), whole) {
-            (None, name) => self.name = Some(name.unwrap_or_default()),
-            (Some(name), Some(text)) => self.keep(name, Value::String(text)),
+            (None, Some(Json::String(name))) => self.name = Some(name),
+            (None, _) => self.name = Some(String::new()),
+            (Some(name), Some(text)) => self.keep(name, text),
             (Some(_), None) => {}
         }
     }
 
     fn end_word(&mut self) {
         let word = std::mem::take(&mut self.word);
-        if let (Ok(value), Some(name)) =
-            (serde_json::from_slice(&word), self.name.take_if(|_| !word.is_empty()))
+        if let (Ok(value), Some(name)) = (parse(&word, 0), self.name.take_if(|_| !word.is_empty()))
         {
             self.keep(name, value);
         }
     }
 
-    fn keep(&mut self, name: String, value: Value) {
+    fn keep(&mut self, name: String, value: Json) {
         let mut place = &mut self.outline;
         for name in &self.path {
-            let inner = place.entry(name).or_insert_with(|| Value::Object(Map::new()));
-            let Value::Object(members) = inner else { return };
+            if !place.contains_key(name) {
+                place.insert(name, Json::Object(Object::new()));
+            }
+            let Some(Json::Object(members)) = place.get_mut(name) else { return };
             place = members;
         }
         if self.members < MEMBERS {
@@ -131,11 +141,10 @@ impl Skim {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::json::json;
 
-    fn outline(text: &str) -> Value {
+    fn outline(text: &str) -> Json {
         let mut skim = Skim::default();
         // In small pieces, as lines come.
         text.as_bytes().chunks(3).for_each(|piece| skim.read(piece));
@@ -148,7 +157,7 @@ mod tests {
         let message = json!({
             "jsonrpc": "2.0", "id": 7, "method": "session/update",
             "params": {
-                "content": long, "sessionId": "a \"b\" \u{e9} \\", "update": {
+                "content": long.as_str(), "sessionId": "a \"b\" \u{e9} \\", "update": {
                     "sessionUpdate": "tool_call_update", "status": null,
                     "rawInput": { "sessionId": "another", "deep": [{ "id": [1, "}"] }] },
                     "toolCallId": "call",
@@ -164,7 +173,7 @@ mod tests {
         });
         assert_eq!(outline(&message.to_string()), wanted);
         let behind = format!("{{ \"result\" : [\"{long}\", {{\"id\":2}}] , \"id\" : -3.5e1 }}");
-        assert_eq!(outline(&behind), json!({ "id": -35.0 }));
+        assert_eq!(outline(&behind), json!({ "id": (-35) }));
     }
 
     #[test]
@@ -174,6 +183,6 @@ mod tests {
         }
         let many: String = (0..200).map(|nth| format!("\"{nth}\":{nth},")).collect();
         let kept = outline(&format!("{{{many}"));
-        assert_eq!(kept.as_object().map(Map::len), Some(MEMBERS));
+        assert_eq!(kept.as_object().map(Object::len), Some(MEMBERS));
     }
 }

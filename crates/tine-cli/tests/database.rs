@@ -19,7 +19,7 @@ const ABOUT_FILES: [(&str, &str); 3] = [
 ];
 
 /// Whole groups of tests that are about something else than the store's records, and why.
-const GROUPS_ELSEWHERE: [(&str, &str); 23] = [
+const GROUPS_ELSEWHERE: [(&str, &str); 24] = [
     ("guides::", "they name their stores and servers themselves"),
     ("reference::", "it is about what the command understands"),
     ("acp::", "they look for the store in a folder"),
@@ -40,6 +40,7 @@ const GROUPS_ELSEWHERE: [(&str, &str); 23] = [
     ("rendering::", "they are about what is made of a path that was read"),
     ("repl::", "it runs the commands that the rest tests"),
     ("serving::", "they start servers over a folder"),
+    ("strict_edge::", "it is refused before a store is asked"),
     ("syncing::", "the server's store is in a folder"),
     ("settings::", "they are about where a store is named"),
     ("watching::", "they start servers over a folder"),

@@ -32,6 +32,7 @@ mod rpc;
 mod search;
 mod serving;
 mod settings;
+mod strict_edge;
 mod syncing;
 mod transfer;
 mod watching;

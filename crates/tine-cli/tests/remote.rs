@@ -52,7 +52,7 @@ const ONLY_HERE: [(&str, &str); 13] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 11] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 12] = [
     ("guides::", "they name their stores and servers themselves"),
     ("reference::", "it is about what the command understands"),
     ("acp::", "an editor starts the command beside the store"),
@@ -62,6 +62,7 @@ const GROUPS_ONLY_HERE: [(&str, &str); 11] = [
     ("mcp::", "a host starts the command beside the store, or connects to /mcp itself"),
     ("serving::", "they start and end servers of their own"),
     ("settings::", "they are about where a store or a server is named"),
+    ("strict_edge::", "it drives every surface, a server of its own included"),
     ("syncing::", "a store here is one of the two sides"),
     ("learned::models::", "they are about models of the tine.toml here, or start a server"),
 ];

@@ -30,7 +30,12 @@ impl Peer {
     }
 
     pub fn line(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+        self.raw_line(&message.to_string());
+    }
+
+    /// Sends a line as it is.
+    pub fn raw_line(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Sends a request; its id.
@@ -43,9 +48,15 @@ impl Peer {
 
     /// The next message; every line is one.
     pub fn hear(&mut self) -> Value {
+        let line = self.hear_raw();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"))
+    }
+
+    /// The next line as it is.
+    pub fn hear_raw(&mut self) -> String {
         let mut line = String::new();
         assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it ended");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"))
+        line
     }
 
     /// Sends a request and waits for its answer, whatever that is.

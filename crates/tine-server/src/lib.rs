@@ -17,6 +17,7 @@ mod mcp;
 mod metrics;
 mod openapi;
 mod page;
+mod parameters;
 mod problem;
 mod rate;
 mod reference;

@@ -29,6 +29,7 @@ use tokio::runtime::RuntimeFlavor;
 use crate::access::{Access, Caller};
 use crate::app::App;
 use crate::openapi::{Description, Operation};
+use crate::parameters;
 use crate::problem::Problem;
 use crate::room::Held;
 
@@ -268,22 +269,9 @@ pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Respo
 pub(crate) async fn parameters<P: DeserializeOwned>(parts: &mut Parts) -> Result<P, Problem> {
     let path = RawPathParams::from_request_parts(parts, &()).await;
     let path = path.map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
-    let pairs: Vec<(&str, &str)> = path.iter().collect();
-    let mut all = serde_urlencoded::to_string(pairs).unwrap_or_default();
-    if let Some(query) = parts.uri.query() {
-        if !all.is_empty() {
-            all.push('&');
-        }
-        all.push_str(query);
-    }
-    let given = serde_urlencoded::Deserializer::new(form_urlencoded::parse(all.as_bytes()));
-    serde_path_to_error::deserialize(given).map_err(|error| {
-        let named = match error.path().iter().next() {
-            Some(_) => format!("the parameter `{}`", error.path()),
-            None => "the parameters".to_owned(),
-        };
-        Problem::new(Kind::Invalid, format!("{named}: {}", error.inner()))
-    })
+    let path = path.iter().map(|(name, value)| (name.into(), value.into()));
+    let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    parameters::from_pairs(path.chain(query)).map_err(|why| Problem::new(Kind::Invalid, why))
 }
 
 /// The parameters of a route that is no function over the engine.
@@ -372,6 +360,7 @@ pub(crate) async fn read_body(
     }
 }
 
+/// Reads a body of JSON; an empty one has its defaults, where none is required.
 pub(crate) async fn read_json<B: DeserializeOwned + Default>(
     app: &App,
     headers: &HeaderMap,
@@ -387,9 +376,7 @@ pub(crate) async fn read_json<B: DeserializeOwned + Default>(
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
         return Err(Problem::new(Kind::Invalid, "the body must be a JSON object"));
     }
-    let body = serde_json::from_slice(&bytes)
-        .map_err(|error| Problem::new(Kind::Invalid, format!("the body: {error}")))?;
-    Ok((body, Some(room)))
+    Ok((bodies::read(&bytes, app.engine.limits())?, Some(room)))
 }
 
 fn call(

@@ -8,18 +8,19 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use tine_core::{Json, Kind, Timestamp};
 use tine_engine::{Clock as _, ConversationPatch, NewConversation, SystemClock};
 
-use super::agent::is_history;
+use super::agent::{is_history, update_of};
 use super::derive::Derivation;
 use super::events::From;
 use super::link::Fault;
+use super::message::Message;
 use super::policy::{Begun, Opened, told};
 use super::relay::{Relay, refusal};
 use super::roster::Theirs;
 use super::session::{GATHERED, Session, Wanted};
+use crate::json::json;
 use crate::listing;
 use crate::wire::{self, Refusal};
 
@@ -28,6 +29,9 @@ const PAGES: usize = 100;
 
 /// An agent wants to know who somebody is first: the client is told so, whatever it asked for.
 const NO_LEAVE: i64 = -32000;
+
+/// Nesting of a cursor.
+const CURSOR_DEPTH: usize = 1;
 
 /// Where a list goes on, on either side; `None` where it has ended.
 #[derive(Default)]
@@ -38,7 +42,7 @@ struct Cursor {
 
 impl Cursor {
     fn read(cursor: &str) -> Result<Cursor, Refusal> {
-        let read: Option<Value> = serde_json::from_str(cursor).ok().filter(Value::is_object);
+        let read = tine_core::json::parse(cursor.as_bytes(), CURSOR_DEPTH).ok();
         let place = |name: &str| Some(read.as_ref()?.get(name)?.as_str()?.to_owned());
         let cursor = Cursor { ours: place("ours"), theirs: place("theirs") };
         match cursor.has_ended() {
@@ -52,13 +56,13 @@ impl Cursor {
     }
 
     fn told(&self) -> String {
-        json!({ "ours": self.ours, "theirs": self.theirs }).to_string()
+        json!({ "ours": self.ours.as_deref(), "theirs": self.theirs.as_deref() }).to_canonical()
     }
 }
 
 impl Relay {
     /// One page of all sessions, ours and those that only the agent has.
-    pub(super) fn all_sessions(self: &Arc<Self>, params: &Value) -> Result<Value, Refusal> {
+    pub(super) fn all_sessions(self: &Arc<Self>, params: &Json) -> Result<Json, Refusal> {
         let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
         let cursor = wire::optional_text(params, "cursor")?.map(Cursor::read).transpose()?;
         let (mut sessions, mut next) = (Vec::new(), Cursor::default());
@@ -87,33 +91,30 @@ impl Relay {
         self: &Arc<Self>,
         cwd: Option<&str>,
         place: &mut Option<String>,
-    ) -> Result<Vec<Value>, Refusal> {
+    ) -> Result<Vec<Json>, Refusal> {
         let cursor = place.take();
         let Some(link) = self.link().ok().filter(|_| self.native().list) else {
             return Ok(Vec::new());
         };
-        let mut params = json!({});
         let given = [("cwd", cwd), ("cursor", cursor.as_deref())];
-        given.iter().for_each(|(name, value)| {
-            if let Some(value) = value {
-                params[*name] = (*value).into();
-            }
-        });
-        let page = match link.ask("session/list", &params) {
+        let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let params = given.map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let page = match link.ask("session/list", &Json::Object(params)) {
             Ok(page) => page,
             Err(fault) => {
                 tracing::warn!(?fault, "the agent does not list its own sessions");
                 return Ok(Vec::new());
             }
         };
-        let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+        let next = page.get("nextCursor").and_then(Json::as_str).map(str::to_owned);
         *place = next.filter(|next| cursor.as_ref() != Some(next));
-        let mut found: Vec<Value> = Vec::new();
-        for session in page.get("sessions").and_then(Value::as_array).into_iter().flatten() {
-            let member = |name: &str| session.get(name).and_then(Value::as_str);
+        let mut found: Vec<Json> = Vec::new();
+        for session in page.get("sessions").and_then(Json::as_array).into_iter().flatten() {
+            let member = |name: &str| session.get(name).and_then(Json::as_str);
             let Some(id) = member("sessionId") else { continue };
             let elsewhere = cwd.is_some_and(|cwd| member("cwd") != Some(cwd));
-            let again = found.iter().any(|known| known["sessionId"] == *id);
+            let again =
+                found.iter().any(|known| known.get("sessionId").and_then(Json::as_str) == Some(id));
             if elsewhere || again || self.branch_of(id).is_ok() || self.last_of(id)?.is_some() {
                 continue;
             }
@@ -128,7 +129,7 @@ impl Relay {
     pub(super) fn adopted(
         self: &Arc<Self>,
         cwd: &str,
-        params: &Value,
+        params: &Json,
         unknown: Refusal,
     ) -> Result<Opened, Refusal> {
         let id = wire::text(params, "sessionId")?;
@@ -148,8 +149,10 @@ impl Relay {
             return Err(Refusal::of(Kind::Busy, "this session is being loaded already"));
         }
         let mut asked = params.clone();
-        if let Some(members) = asked.as_object_mut() {
-            members.entry("mcpServers").or_insert_with(|| json!([]));
+        if let Some(members) = asked.as_object_mut()
+            && !members.contains_key("mcpServers")
+        {
+            members.insert("mcpServers", json!([]));
         }
         let answer = link.ask(method, &asked);
         let gathered = self.sessions.gathered(id);
@@ -174,14 +177,13 @@ impl Relay {
         id: &str,
         cwd: &str,
         begun: Begun,
-        gathered: Vec<Value>,
+        gathered: Vec<Message>,
     ) -> Result<Opened, Refusal> {
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let (replayed, rest): (Vec<_>, Vec<_>) = gathered.into_iter().partition(is_history);
-        let updates: Vec<Value> =
-            replayed.iter().map(|message| message["params"]["update"].clone()).collect();
+        let updates: Vec<Json> = replayed.iter().map(update_of).collect();
         let turns = Derivation::of(&updates, &|| engine.promise_turn_id());
-        let client = wire::exact(&self.client_info(), engine.limits()).unwrap_or(Json::Null);
+        let client = self.client_info();
         let metadata = listing::began(cwd, client, Some(&self.agent()));
         let new =
             NewConversation { metadata, title: title_in(&rest), ..NewConversation::default() };
@@ -218,14 +220,15 @@ impl Relay {
 }
 
 /// The title that the agent told of a session.
-fn title_in(updates: &[Value]) -> Option<String> {
-    let told = updates.iter().rev().find_map(|message| {
-        message.pointer("/params/update/title").and_then(Value::as_str).map(str::trim)
-    });
+fn title_in(updates: &[Message]) -> Option<String> {
+    let told = updates
+        .iter()
+        .rev()
+        .find_map(|message| message.text(&["params", "update", "title"]).map(str::trim));
     told.filter(|title| !title.is_empty())
         .map(|title| tine_core::text::preview(title, listing::TITLE))
 }
 
-fn updated_at(session: &Value) -> Option<Timestamp> {
-    session.get("updatedAt").and_then(Value::as_str)?.parse().ok()
+fn updated_at(session: &Json) -> Option<Timestamp> {
+    session.get("updatedAt").and_then(Json::as_str)?.parse().ok()
 }

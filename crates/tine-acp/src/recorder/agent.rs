@@ -3,32 +3,43 @@
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tine_core::{Kind, Status};
+use tine_core::json::Object;
+use tine_core::{Json, Kind, Status};
 use tine_engine::{Clock as _, SystemClock};
 
 use super::events::From;
 use super::gap;
 use super::keep::{settled, unstored};
 use super::link::{Link, Waiting};
+use super::message::Message;
 use super::relay::Relay;
 use super::session::{Session, State};
+use crate::json::json;
 use crate::lines::{self, Line};
 use crate::show;
-use crate::wire::{self, Refusal};
+use crate::wire::{self, Refusal, Unreadable};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
+
+/// Where a message has the kind of its update.
+const KIND: &[&str] = &["params", "update", "sessionUpdate"];
+
+/// Where the answer to a prompt has notes.
+const META: &[&str] = &["result", "_meta"];
 
 /// Hears all that an agent says, until it ends; then stores what it had not finished.
 pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
     let mut output = BufReader::with_capacity(READ_BYTES, output);
     loop {
         match lines::read(&mut output, relay.recorder.line_bytes) {
-            Ok(Line::Whole(line)) => match serde_json::from_slice(&line) {
-                Ok(message @ Value::Object(_)) => hear(relay, link, message),
-                _ if line.iter().all(u8::is_ascii_whitespace) => {}
-                _ => tracing::warn!("the agent wrote a line that is no message; it is dropped"),
+            Ok(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Ok(Line::Whole(line)) => match Message::read(line, relay.recorder.engine.limits()) {
+                Ok(message) if message.json.as_object().is_some() => hear(relay, link, message),
+                Ok(_) => tracing::warn!("the agent wrote a line that is no message; it is dropped"),
+                Err(Unreadable { refusal, .. }) => {
+                    tracing::warn!("the agent wrote a line that is no message: {refusal}");
+                }
             },
             Ok(Line::TooLong { bytes, outline }) => {
                 let most = relay.recorder.line_bytes;
@@ -36,8 +47,8 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
                 if let Some(asked) = gap::asked(&outline) {
                     link.send(&wire::answer(asked, Err(Refusal::too_long(bytes, most))));
                 }
-                if let Some(message) = gap::instead(outline, bytes, most) {
-                    hear(relay, link, message);
+                if let Some(message) = gap::too_long(&outline, bytes, most) {
+                    hear(relay, link, Message::own(message));
                 }
             }
             Ok(Line::End) => break,
@@ -63,7 +74,7 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
                     refusal = unstored.put(format!("{why}; {unstored}"));
                 }
                 let asked = state.asked.as_ref().map(|asked| asked.turn.to_string());
-                let data = json!({ "sessionId": session.id, "userMessageId": asked });
+                let data = json!({ "sessionId": session.id.as_str(), "userMessageId": asked });
                 refusal = refusal.with(data);
             }
             relay.out.send(&wire::answer(&id, Err(refusal)));
@@ -71,14 +82,14 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
     }
 }
 
-fn hear(relay: &Arc<Relay>, link: &Link, message: Value) {
-    if message.get("method").is_none() {
+fn hear(relay: &Arc<Relay>, link: &Link, message: Message) {
+    if message.json.get("method").is_none() {
         return answer(relay, link, message);
     }
-    let session = message.pointer("/params/sessionId").and_then(Value::as_str).map(str::to_owned);
-    let Some(id) = session else { return relay.out.send(&message) };
+    let session = message.text(&["params", "sessionId"]).map(str::to_owned);
+    let Some(id) = session else { return relay.out.send_line(message.with(&[])) };
     if !is_update(&message) && relay.sessions.theirs(&id).is_none() {
-        return relay.out.send(&message);
+        return relay.out.send_line(message.with(&[]));
     }
     if let Some((session, message)) = relay.sessions.heard(&id, message) {
         let mut state = session.lock();
@@ -90,7 +101,7 @@ fn hear(relay: &Arc<Relay>, link: &Link, message: Value) {
             _ => false,
         };
         // What the agent asks for is not held back: it may need the answer to begin at all.
-        let asks = message.get("id").is_some();
+        let asks = message.json.get("id").is_some();
         match &mut state.held {
             Some(_) if passed_over => {}
             Some(held) if !asks => held.push(message),
@@ -99,71 +110,82 @@ fn hear(relay: &Arc<Relay>, link: &Link, message: Value) {
     }
 }
 
-fn is_update(message: &Value) -> bool {
-    message.get("method").and_then(Value::as_str) == Some("session/update")
+fn is_update(message: &Message) -> bool {
+    message.text(&["method"]) == Some("session/update")
 }
 
 /// Whether an update tells what was said, and not how the session stands.
-pub(super) fn is_history(message: &Value) -> bool {
+pub(super) fn is_history(message: &Message) -> bool {
     let said = [show::USER, show::AGENT, show::THINKING, "tool_call", "tool_call_update", "plan"];
-    message.pointer("/params/update").is_some_and(|update| said.contains(&kind_of(update)))
+    message.json.at(&["params", "update"]).is_some_and(|update| said.contains(&kind_of(update)))
 }
 
-fn kind_of(update: &Value) -> &str {
-    update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default()
+/// Returns the update in a message as turns are derived from it.
+pub(super) fn update_of(message: &Message) -> Json {
+    match &message.broken_rule {
+        None => message.json.at(&["params", "update"]).cloned().unwrap_or_default(),
+        Some(rule) => gap::unread_update(&message.json, rule),
+    }
+}
+
+fn kind_of(update: &Json) -> &str {
+    update.get("sessionUpdate").and_then(Json::as_str).unwrap_or_default()
 }
 
 /// What an update says of a question.
-fn question_in(message: &Value) -> &str {
-    let update = message.pointer("/params/update").unwrap_or(&Value::Null);
-    let text = update.pointer("/content/text").and_then(Value::as_str);
-    text.filter(|_| kind_of(update) == show::USER).unwrap_or_default()
+fn question_in(message: &Message) -> &str {
+    let is_question = message.text(&["params", "update", "sessionUpdate"]) == Some(show::USER);
+    let text = message.text(&["params", "update", "content", "text"]);
+    text.filter(|_| is_question).unwrap_or_default()
 }
 
 /// An answer: ours, or the client's.
-fn answer(relay: &Arc<Relay>, link: &Link, mut message: Value) {
-    let Some(waiting) = message.get("id").and_then(|id| link.answered(id)) else {
+fn answer(relay: &Arc<Relay>, link: &Link, message: Message) {
+    let Some(waiting) = message.json.get("id").and_then(|id| link.answered(id)) else {
         return tracing::warn!("the agent answered what nobody asked");
     };
     match waiting {
         Waiting::Own(asked) => {
-            let error = message.get_mut("error").map(Value::take);
-            let result = message.get_mut("result").map(Value::take).unwrap_or_default();
+            let answer = match &message.broken_rule {
+                None => match (message.json.get("error"), message.json.get("result")) {
+                    (Some(error), _) => Err(error.clone()),
+                    (None, result) => Ok(result.cloned().unwrap_or_default()),
+                },
+                Some(rule) => Err(json!({ "message": format!("the agent's answer: {rule}") })),
+            };
             // Whoever asked may have given up.
-            let _ = asked.send(error.map_or(Ok(result), Err));
+            let _ = asked.send(answer);
         }
         Waiting::Client { id, prompt: Some(session) } => {
             relay.answer_prompt(&session, id, message);
         }
         Waiting::Client { id, prompt: None } => {
-            message["id"] = id;
-            relay.out.send(&message);
+            relay.out.send_line(message.with(&[(&["id"], id)]));
         }
     }
 }
 
 impl Relay {
     /// Takes in what the agent says in a session, and shows it.
-    pub(super) fn hear(&self, session: &Session, state: &mut State, message: Value) {
-        let mut shown = message.clone();
-        shown["params"]["sessionId"] = session.id.as_str().into();
+    pub(super) fn hear(&self, session: &Session, state: &mut State, message: Message) {
         if is_update(&message) {
-            self.hear_update(session, state, message, shown);
+            self.hear_update(session, state, message);
         } else {
-            if message.get("id").is_some() {
+            if message.json.get("id").is_some() {
                 let turns = state.derivation.close_calls();
                 self.store(session, state, turns);
             }
-            self.out.send(&shown);
+            let session_id = session.id.as_str().into();
+            self.out.send_line(message.with(&[(&["params", "sessionId"], session_id)]));
             state.events.add(SystemClock.now(), From::Agent, message);
         }
     }
 
-    fn hear_update(&self, session: &Session, state: &mut State, message: Value, mut shown: Value) {
-        let update = &message["params"]["update"];
+    fn hear_update(&self, session: &Session, state: &mut State, message: Message) {
+        let update = &update_of(&message);
         if self.passes_over(state, update) {
             if let Some(asked) = state.asked.as_mut().filter(|_| kind_of(update) == show::USER) {
-                let theirs = update.get("messageId").and_then(Value::as_str).map(str::to_owned);
+                let theirs = update.get("messageId").and_then(Json::as_str).map(str::to_owned);
                 asked.theirs = asked.theirs.take().or(theirs);
             }
             state.events.add(SystemClock.now(), From::Agent, message);
@@ -172,13 +194,17 @@ impl Relay {
         let due = state.derivation.due(update);
         self.store(session, state, due);
         let promise = || self.recorder.engine.promise_turn_id();
-        if let Some(id) = state.derivation.take(update, &promise) {
-            shown["params"]["update"]["messageId"] = id.into();
+        let mut ids: Vec<(&[&str], Json)> =
+            vec![(&["params", "sessionId"], session.id.as_str().into())];
+        let shown_as = state.derivation.take(update, &promise);
+        // A plan that could not be read is part of a message, but is shown as a plan.
+        if let Some(id) = shown_as.filter(|_| message.text(KIND) == Some(kind_of(update))) {
+            ids.push((&["params", "update", "messageId"], id.into()));
         }
-        self.out.send(&shown);
+        self.out.send_line(message.with(&ids));
         let calls = state.derivation.under_way(update);
         let result = state.derivation.result(update, &promise);
-        let from = if gap::is_one(&message) { From::Recorder } else { From::Agent };
+        let from = if gap::is_one(&message.json) { From::Recorder } else { From::Agent };
         // The line of a result belongs to the result; that of a whole call in one to the call.
         if state.events.is_empty() || calls.is_empty() {
             state.events.add(SystemClock.now(), from, message);
@@ -191,10 +217,10 @@ impl Relay {
     }
 
     /// Whether the client is not shown an update: what it said itself, and what tells a seed.
-    fn passes_over(&self, state: &State, update: &Value) -> bool {
+    fn passes_over(&self, state: &State, update: &Json) -> bool {
         match kind_of(update) {
             show::USER => {
-                let content = update.get("content").unwrap_or(&Value::Null);
+                let content = update.get("content").unwrap_or(&Json::Null);
                 state.asked.as_ref().is_some_and(|asked| asked.is_echo(content))
             }
             "session_info_update" => state.seeded && update.get("title").is_some(),
@@ -203,19 +229,20 @@ impl Relay {
     }
 
     /// The end of a prompt: everything is stored before the client hears of it.
-    fn answer_prompt(&self, session: &Arc<Session>, id: Value, mut message: Value) {
+    fn answer_prompt(&self, session: &Arc<Session>, id: Json, message: Message) {
         let mut state = session.lock();
         state.running = state.running.saturating_sub(1);
         state.events.add(SystemClock.now(), From::Agent, message.clone());
-        let reason = message.pointer("/result/stopReason").and_then(Value::as_str);
+        let reason = message.text(&["result", "stopReason"]);
         let status = match reason {
             Some("end_turn" | "refusal") => Status::Complete,
             _ => Status::Partial,
         };
         let refused = reason == Some("refusal");
         let turns = state.derivation.close(status);
-        let usage = message.pointer("/result/usage").filter(|usage| usage.is_object()).cloned();
-        self.store_with(session, &mut state, turns, usage.as_ref());
+        let usage = message.json.at(&["result", "usage"]);
+        let usage = usage.filter(|it| it.as_object().is_some() && message.broken_rule.is_none());
+        self.store_with(session, &mut state, turns, usage);
         self.store_events(session, &mut state);
         if refused && let Err(error) = self.take_back(&mut state) {
             tracing::warn!(session = session.id, "a refused question stays: {error}");
@@ -224,18 +251,20 @@ impl Relay {
             self.out.send(&wire::answer(&id, Err(unstored(fault))));
             return;
         }
-        message["id"] = id;
-        if message.get("result").is_some_and(Value::is_object) {
+        let mut members: Vec<(&[&str], Json)> = vec![(&["id"], id)];
+        // Of a line that breaks a rule, no member is rewritten that may hold more than was read.
+        if message.broken_rule.is_none() || !message.has(META) {
+            let mut note = Object::new();
             let asked = state.asked.as_ref().map(|asked| asked.turn.to_string());
-            let mut told = json!({ "userMessageId": asked });
+            note.insert("userMessageId", asked.into());
             if let Some(said) = state.said {
-                told["messageId"] = said.to_string().into();
+                note.insert("messageId", said.to_string().into());
             }
             if state.branch.id != session.branch {
-                told["sessionId"] = state.branch.id.to_string().into();
+                note.insert("sessionId", state.branch.id.to_string().into());
             }
-            wire::note(&mut message["result"], told);
+            members.push((META, wire::noted(message.json.at(META).cloned(), note.into())));
         }
-        self.out.send(&message);
+        self.out.send_line(message.with(&members));
     }
 }

@@ -1,6 +1,9 @@
 //! What an agent can do, and what it says of itself once the recorder does the rest.
 
-use serde_json::{Map, Value, json};
+use tine_core::Json;
+use tine_core::json::Object;
+
+use crate::json::json;
 
 /// The version of the protocol in which sessions are added to.
 const PROTOCOL: u64 = 1;
@@ -30,16 +33,16 @@ pub(super) struct Native {
 }
 
 impl Native {
-    pub(super) fn of(hello: &Value) -> Native {
-        let can = hello.get("agentCapabilities").unwrap_or(&Value::Null);
+    pub(super) fn of(hello: &Json) -> Native {
+        let can = hello.get("agentCapabilities").unwrap_or(&Json::Null);
         let session = |name: &str| {
             let told = can.get("sessionCapabilities").and_then(|it| it.get(name));
-            told.filter(|told| !told.is_null() && **told != Value::Bool(false))
+            told.filter(|told| !told.is_null() && **told != Json::Bool(false))
         };
         let fork = session("fork");
-        let marked = |place: &str| fork.and_then(|it| it.pointer(place)) == Some(&true.into());
-        let name = hello.pointer("/agentInfo/name").and_then(Value::as_str).unwrap_or_default();
-        let at_message = if marked("/atMessageId") || marked("/_meta/atMessageId") {
+        let marked = |path: &[&str]| fork.and_then(|it| it.at(path)) == Some(&true.into());
+        let name = hello.at(&["agentInfo", "name"]).and_then(Json::as_str).unwrap_or_default();
+        let at_message = if marked(&["atMessageId"]) || marked(&["_meta", "atMessageId"]) {
             Some(Dialect::Proposed)
         } else {
             AIR.contains(&name).then_some(Dialect::Air)
@@ -57,33 +60,32 @@ impl Native {
 }
 
 /// What the agent says of itself, with what it lacks added.
-pub(super) fn completed(mut hello: Value) -> Value {
-    if hello.get("protocolVersion").and_then(Value::as_u64) != Some(PROTOCOL) {
+pub(super) fn completed(mut hello: Json) -> Json {
+    if hello.get("protocolVersion").and_then(Json::as_u64) != Some(PROTOCOL) {
         return hello;
     }
     let Some(members) = hello.as_object_mut() else { return hello };
     let can = object(members, "agentCapabilities");
-    can.insert("loadSession".to_owned(), true.into());
+    can.insert("loadSession", true.into());
     let session = object(can, "sessionCapabilities");
     for name in ["list", "resume", "close", "delete"] {
         object(session, name);
     }
     let fork = object(session, "fork");
-    fork.insert("atMessageId".to_owned(), true.into());
-    object(fork, "_meta").insert("atMessageId".to_owned(), true.into());
+    fork.insert("atMessageId", true.into());
+    object(fork, "_meta").insert("atMessageId", true.into());
     let own = json!({ "recordedBy": { "name": "tine", "version": env!("CARGO_PKG_VERSION") } });
-    object(members, "_meta").insert("tine".to_owned(), own);
+    object(members, "_meta").insert("tine", own);
     hello
 }
 
 /// A member that is an object from now on.
-fn object<'v>(members: &'v mut Map<String, Value>, name: &str) -> &'v mut Map<String, Value> {
-    let value = members.entry(name).or_insert_with(|| json!({}));
-    if !value.is_object() {
-        *value = json!({});
+pub(super) fn object<'v>(members: &'v mut Object, name: &str) -> &'v mut Object {
+    if members.get(name).is_none_or(|value| value.as_object().is_none()) {
+        members.insert(name, json!({}));
     }
-    match value {
-        Value::Object(members) => members,
+    match members.get_mut(name) {
+        Some(Json::Object(members)) => members,
         _ => unreachable!("it was just made an object"),
     }
 }
@@ -103,24 +105,24 @@ mod tests {
             },
         });
         let all = completed(hello);
-        let can = &all["agentCapabilities"];
-        assert_eq!(can["loadSession"], true);
-        assert_eq!(can["promptCapabilities"]["image"], true);
-        let session = &can["sessionCapabilities"];
-        assert_eq!((&session["list"]["odd"], &session["own"]), (&json!(1), &json!({})));
-        assert_eq!(session["fork"]["atMessageId"], true);
-        assert_eq!(all["agentInfo"]["name"], "x");
+        let is = |path: &[&str], wanted: Json| assert_eq!(all.at(path), Some(&wanted), "{path:?}");
+        is(&["agentInfo", "name"], "x".into());
+        is(&["agentCapabilities", "loadSession"], true.into());
+        is(&["agentCapabilities", "promptCapabilities", "image"], true.into());
+        is(&["agentCapabilities", "sessionCapabilities", "list", "odd"], 1.into());
+        is(&["agentCapabilities", "sessionCapabilities", "own"], json!({}));
+        is(&["agentCapabilities", "sessionCapabilities", "fork", "atMessageId"], true.into());
     }
 
     #[test]
     fn only_what_is_told_is_native() {
         assert_eq!(Native::of(&json!({})), Native::default());
-        let told = |fork: Value| json!({ "agentCapabilities": { "sessionCapabilities": { "fork": fork } } });
+        let told = |fork: Json| json!({ "agentCapabilities": { "sessionCapabilities": { "fork": fork } } });
         let native = Native::of(&told(json!({})));
         assert_eq!((native.fork, native.at_message), (true, None));
         let native = Native::of(&told(json!({ "_meta": { "atMessageId": true } })));
         assert_eq!(native.at_message, Some(Dialect::Proposed));
-        assert!(!Native::of(&told(Value::Null)).fork);
+        assert!(!Native::of(&told(Json::Null)).fork);
     }
 
     #[test]

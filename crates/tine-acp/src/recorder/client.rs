@@ -7,22 +7,43 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::thread;
 
-use serde_json::{Value, json};
-use tine_core::{Json, Reference, Status};
+use tine_core::{Json, Limits, Reference, Status};
 use tine_engine::{
     BranchView, Clock as _, Error, Fork, ForkPoint, NewConversation, SystemClock, TurnRef,
 };
 
 use super::capabilities;
 use super::events::From;
+use super::gap;
 use super::keep::settled;
 use super::link::Waiting;
+use super::message::Message;
 use super::policy::Opened;
 use super::relay::{Relay, refusal};
 use super::session::{Session, State, Wanted};
+use super::splice;
+use crate::json::json;
 use crate::lines::{self, Line};
-use crate::wire::{self, Incoming, NO_REQUEST, Refusal};
+use crate::wire::{self, NO_JSON, NO_REQUEST, Refusal, Unreadable};
 use crate::{anchor, branches, listing, show};
+
+/// Where a message has the id of its session.
+const SESSION: &[&str] = &["params", "sessionId"];
+
+/// Where the cancellation of a request has the request's id.
+const REQUEST: &[&str] = &["params", "requestId"];
+
+/// Methods that the recorder answers itself, and so has to read.
+const OWN: [&str; 8] = [
+    "initialize",
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/fork",
+    "session/list",
+    "session/close",
+    "session/delete",
+];
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -37,10 +58,11 @@ pub(super) fn listen(relay: &Arc<Relay>, input: impl Read) -> io::Result<()> {
             Ok(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Line::Whole(line)) => line,
             Ok(Line::TooLong { bytes, outline }) => {
-                let answer = wire::answer(&outline["id"], Err(Refusal::too_long(bytes, most)));
+                let id = outline.get("id").unwrap_or(&Json::Null);
+                let answer = wire::answer(id, Err(Refusal::too_long(bytes, most)));
                 match (outline.get("method"), relay.running()) {
                     // The agent waits for it.
-                    (None, Some(link)) if !outline["id"].is_null() => link.send(&answer),
+                    (None, Some(link)) if !id.is_null() => link.send(&answer),
                     _ => relay.out.send(&answer),
                 }
                 continue;
@@ -48,10 +70,14 @@ pub(super) fn listen(relay: &Arc<Relay>, input: impl Read) -> io::Result<()> {
             Ok(Line::End) => break Ok(()),
             Err(error) => break Err(error),
         };
-        let message: Value = match Incoming::read(&line) {
-            Ok(_) => serde_json::from_slice(&line).unwrap_or_default(),
-            Err((id, refusal)) => {
+        let message = match read(line, relay.recorder.engine.limits()) {
+            Ok(message) => message,
+            Err(Unreadable { answer_to: Some(id), refusal }) => {
                 relay.out.send(&wire::answer(&id, Err(refusal)));
+                continue;
+            }
+            Err(Unreadable { answer_to: None, refusal }) => {
+                tracing::warn!("the client wrote a line that is no message: {refusal}");
                 continue;
             }
         };
@@ -67,14 +93,29 @@ pub(super) fn listen(relay: &Arc<Relay>, input: impl Read) -> io::Result<()> {
     ended
 }
 
+fn read(line: Vec<u8>, limits: &Limits) -> Result<Message, Unreadable> {
+    let message = Message::read(line, limits)?;
+    // The outline of a line that breaks a rule may lack members that the line has.
+    match message.broken_rule {
+        None => wire::check(&message.json).map(|()| message),
+        Some(_) => Ok(message),
+    }
+}
+
 /// Takes a message; what has to wait for the agent goes on elsewhere.
-fn hear(relay: &Arc<Relay>, message: Value) -> Option<thread::JoinHandle<()>> {
-    let method = message.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let Some(id) = message.get("id").cloned().filter(|_| !method.is_empty()) else {
+fn hear(relay: &Arc<Relay>, message: Message) -> Option<thread::JoinHandle<()>> {
+    let method = message.text(&["method"]).unwrap_or_default().to_owned();
+    let Some(id) = message.json.get("id").cloned().filter(|_| !method.is_empty()) else {
         pass(relay, message);
         return None;
     };
-    let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
+    let unreadable = message.broken_rule.as_ref().filter(|_| OWN.contains(&method.as_str()));
+    if let Some(rule) = unreadable {
+        relay.out.send(&wire::answer(&id, Err(Refusal::new(NO_JSON, rule))));
+        return None;
+    }
+    let params = message.json.get("params").filter(|params| !params.is_null());
+    let params = params.cloned().unwrap_or_else(|| json!({}));
     if method == "initialize" {
         let hello = relay.begin(params).map(capabilities::completed);
         relay.out.send(&wire::answer(&id, hello));
@@ -85,7 +126,7 @@ fn hear(relay: &Arc<Relay>, message: Value) -> Option<thread::JoinHandle<()>> {
         relay.out.send(&wire::answer(&id, Err(refusal)));
         return None;
     }
-    let work: fn(&Arc<Relay>, &Value, &Value) -> Result<(), Refusal> = match method.as_str() {
+    let work: fn(&Arc<Relay>, &Json, &Json) -> Result<(), Refusal> = match method.as_str() {
         "session/prompt" => {
             if let Err(refusal) = relay.prompt(&id, message) {
                 relay.out.send(&wire::answer(&id, Err(refusal)));
@@ -112,58 +153,70 @@ fn hear(relay: &Arc<Relay>, message: Value) -> Option<thread::JoinHandle<()>> {
     }))
 }
 
-/// Passes what nobody waits for: notifications, and answers to what the agent asked.
-fn pass(relay: &Relay, mut message: Value) {
+/// Forwards what expects no answer: notifications, and answers to what the agent asked.
+fn pass(relay: &Relay, message: Message) {
     let Some(link) = relay.running() else { return };
-    if let Some(asked) = message.pointer("/params/requestId")
-        && let Some(id) = link.id_of(asked)
-    {
-        message["params"]["requestId"] = id.into();
+    let mut members: Vec<(&[&str], Json)> = Vec::new();
+    let asked = message.json.at(REQUEST);
+    if let Some(id) = asked.and_then(|asked| link.id_of(asked)) {
+        members.push((REQUEST, id.into()));
     }
-    if let Some(session) = to_theirs(relay, &mut message) {
-        session.lock().events.add(SystemClock.now(), From::Client, message.clone());
+    let session = session_of(relay, &message);
+    members.extend(session.iter().map(|session| to_theirs(session)));
+    let line = message.with(&members);
+    if let Some(session) = session {
+        session.lock().events.add(SystemClock.now(), From::Client, message);
     }
-    link.send(&message);
+    link.send_line(line);
 }
 
-fn pass_request(relay: &Arc<Relay>, id: Value, mut message: Value) {
+fn pass_request(relay: &Arc<Relay>, id: Json, message: Message) {
     let link = match relay.link() {
         Ok(link) => link,
         Err(refusal) => return relay.out.send(&wire::answer(&id, Err(refusal))),
     };
-    if let Some(session) = to_theirs(relay, &mut message) {
-        session.lock().events.add(SystemClock.now(), From::Client, message.clone());
+    let session = session_of(relay, &message);
+    let line = message.with(&session.iter().map(|it| to_theirs(it)).collect::<Vec<_>>());
+    if let Some(session) = session {
+        session.lock().events.add(SystemClock.now(), From::Client, message);
     }
     let waiting = Waiting::Client { id: id.clone(), prompt: None };
-    if link.pass(waiting, message).is_err() {
+    if link.pass(waiting, line).is_err() {
         let gone = refusal(super::link::Fault::Gone);
         relay.out.send(&wire::answer(&id, Err(gone)));
     }
 }
 
-/// Puts the agent's id of the session in the place of the client's.
-fn to_theirs(relay: &Relay, message: &mut Value) -> Option<Arc<Session>> {
-    let id = message.pointer_mut("/params/sessionId")?;
-    let session = relay.sessions.ours(id.as_str()?)?;
-    *id = session.theirs.id.as_str().into();
-    Some(session)
+/// Returns the open session that a message is about.
+fn session_of(relay: &Relay, message: &Message) -> Option<Arc<Session>> {
+    relay.sessions.ours(message.text(SESSION)?)
+}
+
+/// Returns the agent's id of a session, to be put in the place of the client's.
+fn to_theirs(session: &Session) -> (&'static [&'static str], Json) {
+    (SESSION, session.theirs.id.as_str().into())
 }
 
 impl Relay {
-    fn prompt(self: &Arc<Self>, id: &Value, mut message: Value) -> Result<(), Refusal> {
-        let text = wire::text(&message["params"], "sessionId")?;
+    fn prompt(self: &Arc<Self>, id: &Json, message: Message) -> Result<(), Refusal> {
+        let params = message.json.get("params").unwrap_or(&Json::Null);
+        let text = wire::text(params, "sessionId")?;
         let unknown = || Refusal::no_session(text, " that is open here; load or resume it first");
         let session = self.sessions.ours(text).ok_or_else(unknown)?;
-        let question = message.pointer("/params/prompt").and_then(Value::as_array);
-        let question = question.filter(|blocks| !blocks.is_empty()).cloned().ok_or_else(|| {
+        let question = match &message.broken_rule {
+            None => params.get("prompt").and_then(Json::as_array).map(<[Json]>::to_vec),
+            Some(rule) => Some(vec![gap::unread_block(rule)]),
+        };
+        let question = question.filter(|blocks| !blocks.is_empty()).ok_or_else(|| {
             Refusal::invalid("`prompt` must be an array of at least one content block")
         })?;
-        let sent = {
+        let mut line = message.with(&[to_theirs(&session)]);
+        {
             let mut state = session.lock();
             let before = state.derivation.close(Status::Complete);
             self.store(&session, &mut state, before);
             settled(&state)?;
-            state.events.add(SystemClock.now(), From::Client, message.clone());
+            state.events.add(SystemClock.now(), From::Client, message);
             let first = state.branch.tip.is_none();
             let turn = self.store_question(&session, &mut state, &question)?;
             for block in &question {
@@ -174,31 +227,30 @@ impl Relay {
                 self.show_title(&session, &state)?;
             }
             state.running += 1;
-            let blocks = self.seeded(&session, &mut state, question);
-            if let Some(asked) = &mut state.asked {
-                asked.blocks.clone_from(&blocks);
+            let mut blocks = question;
+            if let Some(seed) = self.take_seed(&session, &mut state) {
+                splice::prepend(&mut line, &["params", "prompt"], seed.to_canonical());
+                blocks.insert(0, seed);
             }
-            blocks
-        };
-        message["params"]["sessionId"] = session.theirs.id.as_str().into();
-        message["params"]["prompt"] = sent.into();
+            if let Some(asked) = &mut state.asked {
+                asked.blocks = blocks;
+            }
+        }
         let link = Arc::clone(&session.link);
         let waiting = Waiting::Client { id: id.clone(), prompt: Some(session) };
-        link.pass(waiting, message).map_err(|_| refusal(super::link::Fault::Gone))
+        link.pass(waiting, line).map_err(|_| refusal(super::link::Fault::Gone))
     }
 
-    /// The question as the agent gets it: behind the seed, if there is one.
-    fn seeded(&self, session: &Session, state: &mut State, question: Vec<Value>) -> Vec<Value> {
-        let Some(seed) = state.seed.take() else { return question };
+    /// Takes the seed that goes in front of the question, and shows the client its label.
+    fn take_seed(&self, session: &Session, state: &mut State) -> Option<Json> {
+        let seed = state.seed.take()?;
         let label = show::chunk(
             show::THINKING,
             &format!("context-{}", session.id),
             show::text(&seed.label()),
         );
         self.out.send(&wire::update(&session.id, label));
-        let mut blocks = vec![show::text(&seed.text)];
-        blocks.extend(question);
-        blocks
+        Some(show::text(&seed.text))
     }
 
     fn show_title(&self, session: &Session, state: &State) -> Result<(), Refusal> {
@@ -210,7 +262,7 @@ impl Relay {
         Ok(())
     }
 
-    fn new_session(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn new_session(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let cwd = wire::folder(params)?;
         if let Some(from) = self.take_from() {
             let opened = self.new_from(&from, cwd, params);
@@ -222,7 +274,7 @@ impl Relay {
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         // The agent first: what it refuses leaves nothing in the store.
         let begun = self.begin_session(params)?;
-        let client = wire::exact(&self.client_info(), engine.limits()).unwrap_or(Json::Null);
+        let client = self.client_info();
         let metadata = listing::began(cwd, client, Some(&self.agent()));
         let new = NewConversation { metadata, ..NewConversation::default() };
         let made = engine.create_conversation(call, new)?;
@@ -236,7 +288,7 @@ impl Relay {
         self: &Arc<Self>,
         from: &Reference,
         cwd: &str,
-        params: &Value,
+        params: &Json,
     ) -> Result<Opened, Refusal> {
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let turn = engine.turn(call, TurnRef::of(from.clone()))?;
@@ -260,7 +312,7 @@ impl Relay {
         Ok(listing::forked(engine, call, branch, cwd, Some(&self.agent()))?)
     }
 
-    fn load(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn load(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let opened = self.opened(params)?;
         let branch = opened.session.lock().branch.clone();
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
@@ -268,14 +320,14 @@ impl Relay {
         self.announce(id, opened)
     }
 
-    fn resume(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn resume(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let opened = self.opened(params)?;
         self.announce(id, opened)
     }
 
     /// The session that the parameters name. One that is open already stays as it is, unless
     /// others have written to its branch: the agent knows nothing of that.
-    fn opened(self: &Arc<Self>, params: &Value) -> Result<Opened, Refusal> {
+    fn opened(self: &Arc<Self>, params: &Json) -> Result<Opened, Refusal> {
         let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
         let open = self.settled(text)?;
         let branch = match self.branch_of(text) {
@@ -307,7 +359,7 @@ impl Relay {
         Ok(open)
     }
 
-    fn fork(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn fork(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let open = self.settled(text)?;
@@ -341,13 +393,13 @@ impl Relay {
         self.announce(id, opened.named())
     }
 
-    fn list(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn list(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let page = self.all_sessions(params)?;
         self.out.send(&wire::answer(id, Ok(page)));
         Ok(())
     }
 
-    fn close(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn close(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let text = wire::text(params, "sessionId")?;
         match self.sessions.ours(text) {
             Some(session) => self.shut(&session)?,
@@ -357,7 +409,7 @@ impl Relay {
         Ok(())
     }
 
-    fn delete(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+    fn delete(self: &Arc<Self>, id: &Json, params: &Json) -> Result<(), Refusal> {
         let text = wire::text(params, "sessionId")?;
         let branch = self.branch_of(text).ok();
         let theirs = match self.sessions.ours(text) {
@@ -370,7 +422,7 @@ impl Relay {
             None => None,
         };
         if let Some(theirs) = theirs.filter(|_| self.native().delete) {
-            let gone = self.link()?.ask("session/delete", &json!({ "sessionId": theirs }));
+            let gone = self.link()?.ask("session/delete", &json!({ "sessionId": theirs.as_str() }));
             if let Err(fault) = gone {
                 tracing::info!(?fault, "the agent did not delete its session");
             }
@@ -386,9 +438,10 @@ impl Relay {
     /// be stored stays open.
     fn shut(&self, session: &Arc<Session>) -> Result<(), Refusal> {
         self.settle(session)?;
-        let named = json!({ "sessionId": session.theirs.id });
+        let named = json!({ "sessionId": session.theirs.id.as_str() });
         if session.lock().running > 0 {
-            let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": named });
+            let cancel =
+                json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": named.clone() });
             session.link.send(&cancel);
         }
         if self.native().close {
@@ -400,7 +453,7 @@ impl Relay {
     }
 
     /// Answers with a session, and then lets it speak.
-    fn announce(&self, id: &Value, opened: Opened) -> Result<(), Refusal> {
+    fn announce(&self, id: &Json, opened: Opened) -> Result<(), Refusal> {
         let Opened { session, answer } = opened;
         let mut state = session.lock();
         self.out.send(&wire::answer(id, Ok(answer)));

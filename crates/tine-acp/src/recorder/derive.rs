@@ -13,9 +13,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
-use tine_core::{Role, Status, TurnId};
+use tine_core::json::Object;
+use tine_core::{Json, Role, Status, TurnId};
 
+use super::gap;
+use crate::json::json;
 use crate::show;
 
 /// Bytes of a turn at which it ends, wherever that is: what is larger cannot be stored.
@@ -29,7 +31,7 @@ const MOST_CALLS: usize = 10_000;
 pub(super) struct Ready {
     pub id: TurnId,
     pub role: Role,
-    pub content: Vec<Value>,
+    pub content: Vec<Json>,
     pub tool_call: Option<String>,
     pub status: Status,
     /// The agent's own id of the message.
@@ -60,9 +62,9 @@ struct Open {
 enum Block {
     Text(String),
     Thought(String),
-    Plan(Value),
+    Plan(Json),
     /// Content that is no plain text.
-    Other(Value),
+    Other(Json),
     /// The call with this id.
     Call(String),
 }
@@ -70,12 +72,14 @@ enum Block {
 /// What is known of a call by now.
 #[derive(Debug, Default)]
 struct Call {
-    members: Map<String, Value>,
+    members: Object,
     number: u64,
     /// Whether its turn is stored.
     stored: bool,
     /// Whether its result is.
     ended: bool,
+    /// The label of an update of it that could not be read.
+    gap: Option<Json>,
 }
 
 /// What an agent has said in a session and is not stored yet.
@@ -86,17 +90,17 @@ pub(super) struct Derivation {
     calls_seen: u64,
 }
 
-fn kind(update: &Value) -> &str {
-    update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default()
+fn kind(update: &Json) -> &str {
+    update.get("sessionUpdate").and_then(Json::as_str).unwrap_or_default()
 }
 
-fn member<'v>(update: &'v Value, name: &str) -> Option<&'v str> {
-    update.get(name).and_then(Value::as_str)
+fn member<'v>(update: &'v Json, name: &str) -> Option<&'v str> {
+    update.get(name).and_then(Json::as_str)
 }
 
 impl Derivation {
     /// The turns of a session that is told as a whole.
-    pub(super) fn of(updates: &[Value], promise: &dyn Fn() -> TurnId) -> Vec<Ready> {
+    pub(super) fn of(updates: &[Json], promise: &dyn Fn() -> TurnId) -> Vec<Ready> {
         let mut derivation = Derivation::default();
         let mut ready = Vec::new();
         for update in updates {
@@ -110,7 +114,7 @@ impl Derivation {
     }
 
     /// What has ended when this update begins.
-    pub(super) fn due(&mut self, update: &Value) -> Vec<Ready> {
+    pub(super) fn due(&mut self, update: &Json) -> Vec<Ready> {
         let Some(open) = &self.open else { return Vec::new() };
         let theirs = member(update, "messageId");
         let other = matches!((theirs, &open.theirs), (Some(one), Some(two)) if one != two);
@@ -136,7 +140,7 @@ impl Derivation {
 
     /// Takes an update in. Answers the id under which it is shown, where it is part of a message
     /// or a thought.
-    pub(super) fn take(&mut self, update: &Value, promise: &dyn Fn() -> TurnId) -> Option<String> {
+    pub(super) fn take(&mut self, update: &Json, promise: &dyn Fn() -> TurnId) -> Option<String> {
         let theirs = member(update, "messageId").map(str::to_owned);
         match kind(update) {
             show::USER => {
@@ -153,7 +157,7 @@ impl Derivation {
             }
             show::THINKING => {
                 let open = self.opened(Role::Assistant, Stage::Thinking, promise);
-                let thought = update.pointer("/content/text").and_then(Value::as_str)?;
+                let thought = update.at(&["content", "text"]).and_then(Json::as_str)?;
                 let block = open.think(thought);
                 Some(show::thought_id(open.id, block))
             }
@@ -171,7 +175,7 @@ impl Derivation {
     }
 
     /// Calls that are under way by an update that was just taken: their turn is whole.
-    pub(super) fn under_way(&mut self, update: &Value) -> Vec<Ready> {
+    pub(super) fn under_way(&mut self, update: &Json) -> Vec<Ready> {
         match self.status(update) {
             Some(status) if status != "pending" => self.close_calls(),
             _ => Vec::new(),
@@ -179,7 +183,7 @@ impl Derivation {
     }
 
     /// The result that an update which was just taken brings.
-    pub(super) fn result(&mut self, update: &Value, promise: &dyn Fn() -> TurnId) -> Option<Ready> {
+    pub(super) fn result(&mut self, update: &Json, promise: &dyn Fn() -> TurnId) -> Option<Ready> {
         let ends = |status: &String| matches!(status.as_str(), "completed" | "failed");
         let status = self.status(update).map(str::to_owned).filter(ends)?;
         let id = member(update, "toolCallId")?;
@@ -197,9 +201,9 @@ impl Derivation {
     }
 
     /// How far the call is that an update is about.
-    fn status(&self, update: &Value) -> Option<&str> {
+    fn status(&self, update: &Json) -> Option<&str> {
         let id = member(update, "toolCallId").filter(|_| is_call(update))?;
-        let status = self.calls.get(id)?.members.get("status").and_then(Value::as_str);
+        let status = self.calls.get(id)?.members.get("status").and_then(Json::as_str);
         Some(status.unwrap_or("pending"))
     }
 
@@ -247,7 +251,7 @@ impl Derivation {
         open
     }
 
-    fn call(&mut self, update: &Value, promise: &dyn Fn() -> TurnId) {
+    fn call(&mut self, update: &Json, promise: &dyn Fn() -> TurnId) {
         let (Some(id), Some(told)) = (member(update, "toolCallId"), update.as_object()) else {
             return;
         };
@@ -263,10 +267,15 @@ impl Derivation {
         }
         let bytes = update.to_string().len();
         if let Some(call) = self.calls.get_mut(id) {
-            let told = told.iter().filter(|(name, value)| {
-                !value.is_null() && !matches!(name.as_str(), "sessionUpdate" | "toolCallId")
-            });
-            call.members.extend(told.map(|(name, value)| (name.clone(), value.clone())));
+            let gap = gap::label(update);
+            call.gap = gap.cloned().or(call.gap.take());
+            for (name, value) in told.iter() {
+                let passed_over = matches!(name, "sessionUpdate" | "toolCallId")
+                    || (name == "_meta" && gap.is_some());
+                if !value.is_null() && !passed_over {
+                    call.members.insert(name, value.clone());
+                }
+            }
         }
         if let Some(open) = &mut self.open {
             open.bytes += bytes;
@@ -281,13 +290,13 @@ impl Derivation {
     }
 }
 
-fn is_call(update: &Value) -> bool {
+fn is_call(update: &Json) -> bool {
     matches!(kind(update), "tool_call" | "tool_call_update")
 }
 
 impl Open {
-    fn say(&mut self, content: &Value) {
-        let text = content.get("text").and_then(Value::as_str).filter(|_| is_plain(content));
+    fn say(&mut self, content: &Json) {
+        let text = content.get("text").and_then(Json::as_str).filter(|_| is_plain(content));
         match (self.blocks.last_mut(), text) {
             (Some(Block::Text(said)), Some(text)) => said.push_str(text),
             (_, Some(text)) => self.blocks.push(Block::Text(text.to_owned())),
@@ -307,7 +316,7 @@ impl Open {
     }
 
     /// A plan replaces the one right before it.
-    fn plan(&mut self, update: &Value) {
+    fn plan(&mut self, update: &Json) {
         let entries = update.get("entries").cloned().unwrap_or_else(|| json!([]));
         self.bytes += entries.to_string().len();
         match self.blocks.last_mut() {
@@ -318,41 +327,41 @@ impl Open {
 }
 
 /// Whether a content block says nothing but its text.
-fn is_plain(content: &Value) -> bool {
+fn is_plain(content: &Json) -> bool {
     let Some(members) = content.as_object() else { return false };
-    content.get("type").and_then(Value::as_str) == Some("text")
-        && members
-            .iter()
-            .all(|(name, value)| matches!(name.as_str(), "type" | "text") || value.is_null())
+    content.get("type").and_then(Json::as_str) == Some("text")
+        && members.iter().all(|(name, value)| matches!(name, "type" | "text") || value.is_null())
 }
 
 impl Call {
     fn text(&self, name: &str) -> Option<&str> {
-        self.members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+        self.members.get(name).and_then(Json::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The call as a block of a turn. What a client showed of it is kept beside.
-    fn block(&self, id: &str) -> Value {
-        let own = self.members.get("_meta").and_then(|meta| meta.pointer("/claudeCode/toolName"));
-        let own = own.and_then(Value::as_str).filter(|name| !name.is_empty());
+    /// The call as a block of a turn. What a client showed of it is kept beside, and whether part of
+    /// it could not be read.
+    fn block(&self, id: &str) -> Json {
+        let own = self.members.get("_meta").and_then(|meta| meta.at(&["claudeCode", "toolName"]));
+        let own = own.and_then(Json::as_str).filter(|name| !name.is_empty());
         let name = own.or(self.text("title")).or(self.text("kind")).unwrap_or("tool");
         let parameters = match self.members.get("rawInput") {
-            Some(input @ Value::Object(_)) => input.clone(),
-            Some(input) => json!({ "input": input }),
+            Some(input @ Json::Object(_)) => input.clone(),
+            Some(input) => json!({ "input": input.clone() }),
             None => json!({}),
         };
-        let mut block =
-            json!({ "type": "tool-use", "id": id, "name": name, "parameters": parameters });
         let shown = ["title", "kind", "locations"].into_iter();
         let shown = shown.filter_map(|it| Some((it.to_owned(), self.members.get(it)?.clone())));
-        block["acp"] = Value::Object(shown.collect());
-        block
+        let mut shown: Object = shown.collect();
+        if let Some(gap) = &self.gap {
+            shown.insert("gap", gap.clone());
+        }
+        json!({ "type": "tool-use", "id": id, "name": name, "parameters": parameters, "acp": shown })
     }
 
     /// What came of it: what the client was shown, or else what the tool gave back.
-    fn result(&self) -> Vec<Value> {
-        let shown = self.members.get("content").and_then(Value::as_array);
-        let shown: Vec<Value> = shown
+    fn result(&self) -> Vec<Json> {
+        let shown = self.members.get("content").and_then(Json::as_array);
+        let shown: Vec<Json> = shown
             .into_iter()
             .flatten()
             .map(|item| match (kind_of(item), item.get("content")) {
@@ -365,15 +374,15 @@ impl Call {
             return shown;
         }
         match self.members.get("rawOutput") {
-            Some(Value::String(text)) => vec![show::text(text)],
+            Some(Json::String(text)) => vec![show::text(text)],
             Some(output) => vec![show::text(&output.to_string())],
             None => vec![show::text("")],
         }
     }
 }
 
-fn kind_of(block: &Value) -> &str {
-    block.get("type").and_then(Value::as_str).unwrap_or_default()
+fn kind_of(block: &Json) -> &str {
+    block.get("type").and_then(Json::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -383,7 +392,7 @@ mod tests {
     use super::*;
 
     /// What becomes of updates: each turn as its role and its blocks, in short.
-    fn derived(updates: &[Value]) -> Vec<String> {
+    fn derived(updates: &[Json]) -> Vec<String> {
         let minted = Cell::new(0);
         let promise = || {
             minted.set(minted.get() + 1);
@@ -393,11 +402,16 @@ mod tests {
     }
 
     fn told(turn: &Ready) -> String {
-        let block = |block: &Value| match kind_of(block) {
+        let block = |block: &Json| match kind_of(block) {
             "text" => member(block, "text").unwrap_or_default().to_owned(),
             "thinking" => format!("({})", member(block, "text").unwrap_or_default()),
             "tool-use" => {
-                format!("{}{}", block["name"].as_str().unwrap_or("?"), block["parameters"])
+                let parameters = block.get("parameters").map(Json::to_canonical);
+                format!(
+                    "{}{}",
+                    member(block, "name").unwrap_or("?"),
+                    parameters.unwrap_or_default()
+                )
             }
             other => format!("<{other}>"),
         };
@@ -405,27 +419,28 @@ mod tests {
         format!("{}: {}", turn.role.as_str(), blocks.join(" | "))
     }
 
-    fn chunk(kind: &str, text: &str, id: Option<&str>) -> Value {
+    fn chunk(kind: &str, text: &str, id: Option<&str>) -> Json {
         json!({ "sessionUpdate": kind, "messageId": id, "content": show::text(text) })
     }
 
-    fn says(text: &str) -> Value {
+    fn says(text: &str) -> Json {
         chunk(show::AGENT, text, None)
     }
 
-    fn thinks(text: &str) -> Value {
+    fn thinks(text: &str) -> Json {
         chunk(show::THINKING, text, None)
     }
 
-    fn call(id: &str, status: &str, input: Value) -> Value {
+    fn call(id: &str, status: &str, input: Json) -> Json {
         json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": "Read",
             "status": status, "rawInput": input })
     }
 
-    fn update(id: &str, more: Value) -> Value {
-        let mut update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id });
-        update.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("one"));
-        update
+    fn update(id: &str, more: Json) -> Json {
+        let mut update = more.as_object().cloned().expect("an object");
+        update.insert("sessionUpdate", "tool_call_update".into());
+        update.insert("toolCallId", id.into());
+        Json::Object(update)
     }
 
     #[test]
@@ -505,7 +520,7 @@ mod tests {
     fn what_is_no_plain_text_is_kept_as_it_is() {
         let image = json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
         let noted = json!({ "type": "text", "text": "x", "annotations": { "priority": 1 } });
-        let of = |content: Value| json!({ "sessionUpdate": show::AGENT, "content": content });
+        let of = |content: Json| json!({ "sessionUpdate": show::AGENT, "content": content });
         assert_eq!(derived(&[says("a"), of(image), of(noted)]), ["assistant: a | <image> | x"]);
     }
 
@@ -523,7 +538,7 @@ mod tests {
             json!({ "sessionUpdate": "tool_call" }),
             json!({ "sessionUpdate": show::AGENT }),
             json!([]),
-            Value::Null,
+            Json::Null,
         ];
         assert_eq!(derived(&odd), ["assistant: "; 1]);
     }

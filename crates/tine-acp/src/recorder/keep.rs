@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tine_core::json::Json;
+use tine_core::json::{Json, Object};
 use tine_core::{Body, Message, Metadata, Reference, Role, Status, TurnId};
 use tine_engine::{
     Append, Clock as _, Interpret, MoveBranch, NewSource, OnConflict, SystemClock, TurnRef,
@@ -15,8 +14,10 @@ use tine_formats::redact;
 
 use super::derive::Ready;
 use super::events::{From, MIME};
+use super::message::Message as Line;
 use super::relay::Relay;
 use super::session::{Asked, Session, State};
+use crate::json::json;
 use crate::wire::{self, Refusal};
 use crate::{open_calls, show};
 
@@ -30,8 +31,8 @@ struct About<'a> {
     theirs: Option<&'a str>,
     /// How a call ended.
     outcome: Option<&'a str>,
-    context: Option<Value>,
-    usage: Option<&'a Value>,
+    context: Option<Json>,
+    usage: Option<&'a Json>,
     /// Whether it was said before the session was recorded, and the agent told it again.
     history: bool,
 }
@@ -55,7 +56,7 @@ impl Relay {
         session: &Session,
         state: &mut State,
         turns: Vec<Ready>,
-        usage: Option<&Value>,
+        usage: Option<&Json>,
     ) {
         state.unstored.extend(turns);
         while !state.unstored.is_empty() {
@@ -115,7 +116,7 @@ impl Relay {
     fn tell(&self, session: &Session, words: &str, unrecorded: bool) {
         let id = format!("record-{}", session.branch);
         let mut notice = show::chunk(show::THINKING, &id, show::text(words));
-        notice["_meta"] = json!({ "tine": { "unrecorded": unrecorded } });
+        wire::note(&mut notice, json!({ "unrecorded": unrecorded }));
         self.out.send(&wire::update(&session.id, notice));
     }
 
@@ -131,7 +132,7 @@ impl Relay {
         session: &Session,
         state: &mut State,
         ready: &Ready,
-        usage: Option<&Value>,
+        usage: Option<&Json>,
     ) -> Result<(), Refusal> {
         if !says_something(ready) {
             return Ok(());
@@ -177,13 +178,11 @@ impl Relay {
         &self,
         session: &Session,
         state: &mut State,
-        blocks: &[Value],
+        blocks: &[Json],
     ) -> Result<TurnId, Refusal> {
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let limits = engine.limits();
-        let exact = blocks.iter().map(|block| wire::exact(block, limits));
-        let content = Json::Array(exact.collect::<Result<_, _>>()?);
-        let body = Body::from_content(content, Role::User, limits)
+        let body = Body::from_content(Json::Array(blocks.to_vec()), Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
         let question = Message {
             role: Role::User,
@@ -230,7 +229,7 @@ impl Relay {
         }
         for (message, about) in messages.iter_mut().zip(&known) {
             if let Some(about) = about {
-                message.metadata = self.metadata(session, state, message.role, about)?;
+                message.metadata = self.metadata(session, state, message.role, about);
             }
         }
         let request = Append {
@@ -263,59 +262,49 @@ impl Relay {
         state: &State,
         role: Role,
         about: &About<'_>,
-    ) -> Result<Metadata, Refusal> {
-        let mut acp = json!({
-            "agent": self.agent(),
-            "session": session.theirs.id,
-            "uses_before": session.theirs.uses_before,
-        });
+    ) -> Metadata {
+        let mut acp = Object::new();
+        acp.insert("agent", self.agent().into());
+        acp.insert("session", session.theirs.id.as_str().into());
+        acp.insert("uses_before", session.theirs.uses_before.into());
         if let Some(theirs) = about.theirs {
-            acp["message"] = theirs.into();
+            acp.insert("message", theirs.into());
         }
         let asked = state.asked.as_ref().filter(|_| role != Role::User);
         if let Some(question) = asked.and_then(|asked| asked.theirs.as_deref()) {
-            acp["question"] = question.into();
+            acp.insert("question", question.into());
         }
         if about.history {
-            acp["history"] = true.into();
+            acp.insert("history", true.into());
         }
-        let mut known = json!({
-            "workspace": { "cwd": session.cwd },
-            "client": self.client_info(),
-            "acp": acp,
-            "events": state.part,
-        });
+        let mut known = Object::new();
+        known.insert("workspace", json!({ "cwd": session.cwd.as_str() }));
+        known.insert("client", self.client_info());
+        known.insert("acp", acp.into());
+        known.insert("events", state.part.clone());
         if role == Role::Assistant {
-            known["provider"] = self.agent().into();
+            known.insert("provider", self.agent().into());
         }
         if let Some(usage) = about.usage {
-            known["usage"] = usage.clone();
+            known.insert("usage", usage.clone());
         }
-        let mut custom = json!({});
+        let mut custom = Object::new();
         if let Some(outcome) = about.outcome {
-            custom["status"] = outcome.into();
+            custom.insert("status", outcome.into());
         }
         if let Some(context) = &about.context {
-            custom["context"] = context.clone();
+            custom.insert("context", context.clone());
         }
-        let limits = self.recorder.engine.limits();
-        let custom_data = match custom.as_object().is_some_and(|it| !it.is_empty()) {
-            true => Some(wire::exact(&json!({ "acp": custom }), limits)?),
-            false => None,
-        };
-        let source_info = Some(wire::exact(&known, limits)?);
-        Ok(Metadata { source_info, custom_data, ..Metadata::default() })
+        let custom_data = (!custom.is_empty()).then(|| json!({ "acp": custom }));
+        Metadata { source_info: Some(known.into()), custom_data, ..Metadata::default() }
     }
 
     /// Content as a body; what the store refuses is told of.
-    fn body(&self, content: &[Value], role: Role) -> Body {
+    fn body(&self, content: &[Json], role: Role) -> Body {
         let limits = self.recorder.engine.limits();
-        let blocks = content.iter().map(|block| wire::exact(block, limits).ok());
-        let body = blocks
-            .collect::<Option<Vec<_>>>()
-            .and_then(|blocks| Body::from_content(Json::Array(blocks), role, limits).ok());
-        body.unwrap_or_else(|| {
-            tracing::warn!("what was said cannot be stored as it came");
+        let body = Body::from_content(Json::Array(content.to_vec()), role, limits);
+        body.unwrap_or_else(|error| {
+            tracing::warn!("what was said cannot be stored as it came: {error}");
             Body::Text(NOT_STORABLE.to_owned())
         })
     }
@@ -345,7 +334,7 @@ impl Relay {
         let turns = state.derivation.close(status);
         if !turns.is_empty() || !state.events.is_empty() {
             let now = SystemClock.now();
-            state.events.add(now, From::Recorder, json!({ "ended": why }));
+            state.events.add(now, From::Recorder, Line::own(json!({ "ended": why })));
         }
         self.store(session, &mut state, turns);
         self.store_events(session, &mut state);
@@ -367,9 +356,9 @@ impl Relay {
 
 /// Whether a turn is worth storing: an agent may begin one and say nothing.
 fn says_something(ready: &Ready) -> bool {
-    let empty = |block: &Value| {
-        let text = block.get("text").and_then(Value::as_str);
-        block.get("type") == Some(&"text".into()) && text == Some("")
+    let empty = |block: &Json| {
+        let text = block.get("text").and_then(Json::as_str);
+        block.get("type").and_then(Json::as_str) == Some("text") && text == Some("")
     };
     ready.role == Role::Tool || !ready.content.iter().all(empty)
 }

@@ -12,9 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use tine_core::Json;
 
 use super::session::Session;
+use super::splice;
+use crate::json::json;
 use crate::lines::Out;
 
 /// How long an agent may take to end once nobody talks to it any more.
@@ -26,16 +28,16 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Who waits for an answer of the agent.
 pub(super) enum Waiting {
     /// The client, under an id of its own.
-    Client { id: Value, prompt: Option<Arc<Session>> },
+    Client { id: Json, prompt: Option<Arc<Session>> },
     /// We do.
-    Own(Sender<Result<Value, Value>>),
+    Own(Sender<Result<Json, Json>>),
 }
 
 /// Why there is no result.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The agent answered with this error.
-    Refused(Value),
+    Refused(Json),
     /// The agent is gone.
     Gone,
 }
@@ -53,7 +55,7 @@ pub(super) struct Link {
     child: Mutex<Child>,
     asked: Mutex<Asked>,
     /// What the agent said of itself.
-    pub(super) hello: OnceLock<Value>,
+    pub(super) hello: OnceLock<Json>,
 }
 
 impl Link {
@@ -80,12 +82,17 @@ impl Link {
     }
 
     /// Says something that nobody waits for an answer to.
-    pub(super) fn send(&self, message: &Value) {
+    pub(super) fn send(&self, message: &Json) {
         self.input.send(message);
     }
 
-    /// Passes a request on under an id of ours; whoever waits comes back if the agent is gone.
-    pub(super) fn pass(&self, waiting: Waiting, mut request: Value) -> Result<(), Waiting> {
+    /// Sends a line that is no request.
+    pub(super) fn send_line(&self, line: Vec<u8>) {
+        self.input.send_line(line);
+    }
+
+    /// Forwards a request under an id of ours; returns the waiting party if the agent is gone.
+    pub(super) fn pass(&self, waiting: Waiting, mut request: Vec<u8>) -> Result<(), Waiting> {
         {
             let mut asked = self.asked();
             if asked.gone {
@@ -94,17 +101,18 @@ impl Link {
             asked.last += 1;
             let id = asked.last;
             asked.waiting.insert(id, waiting);
-            request["id"] = id.into();
+            splice::set(&mut request, &["id"], &id.to_string());
         }
-        self.input.send(&request);
+        self.input.send_line(request);
         Ok(())
     }
 
     /// Asks the agent and waits for its answer.
-    pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Value, Fault> {
+    pub(super) fn ask(&self, method: &str, params: &Json) -> Result<Json, Fault> {
         let (sender, answer) = mpsc::channel();
-        let request = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        self.pass(Waiting::Own(sender), request).map_err(|_| Fault::Gone)?;
+        let request = json!({ "jsonrpc": "2.0", "method": method, "params": params.clone() });
+        self.pass(Waiting::Own(sender), request.to_canonical().into_bytes())
+            .map_err(|_| Fault::Gone)?;
         match answer.recv() {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => Err(Fault::Refused(error)),
@@ -113,12 +121,12 @@ impl Link {
     }
 
     /// Who waits for the answer with this id.
-    pub(super) fn answered(&self, id: &Value) -> Option<Waiting> {
+    pub(super) fn answered(&self, id: &Json) -> Option<Waiting> {
         self.asked().waiting.remove(&id.as_u64()?)
     }
 
     /// The id under which a request of the client was passed on.
-    pub(super) fn id_of(&self, client: &Value) -> Option<u64> {
+    pub(super) fn id_of(&self, client: &Json) -> Option<u64> {
         let asked = self.asked();
         let mut known = asked.waiting.iter();
         known.find_map(|(id, waiting)| match waiting {

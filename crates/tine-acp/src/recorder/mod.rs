@@ -1,8 +1,8 @@
 //! A recorder in front of any other agent: `tine acp -- COMMAND…`.
 //!
 //! The client starts it in place of the agent, and it starts the agent. Whatever the two say passes
-//! through as raw values, at once and untouched, but for the ids of sessions and messages: sessions
-//! are branches of the store and messages its turns, as with Tine's own agent. What is said is
+//! through as raw lines, at once and untouched, but for the ids of requests, sessions and messages:
+//! sessions are branches of the store and messages its turns, as with Tine's own agent. What is said is
 //! recorded twice, in one transaction: the lines as they came, as a source, and the turn that was
 //! made of them, which names it.
 //!
@@ -10,7 +10,9 @@
 //! - `link`: the agent as a process, and who waits for which of its answers.
 //! - `session`: an open session: its branch, and the agent's own id of it.
 //! - `derive`: turns out of updates; pure. `events`: the lines behind them. `keep`: storing both.
-//! - `gap`: what stands for a line that is too long.
+//! - `message`: a line and what it says; `splice`: replacing ids in the bytes of a line.
+//! - `gap`: what stands for content that is not recorded, because a line is too long or breaks the
+//!   rules of the strict reader.
 //! - `policy`: how a session of the agent comes to hold what a branch holds: natively, or by a
 //!   `seed`, which is a record of the conversation in front of the first question.
 //! - `roster`: which sessions of the agent are known here; `adopt`: those that it had before.
@@ -41,11 +43,13 @@ mod events;
 mod gap;
 mod keep;
 mod link;
+mod message;
 mod policy;
 mod relay;
 mod roster;
 mod seed;
 mod session;
+mod splice;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

@@ -7,18 +7,18 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use tine_core::{Json, Reference, Role, TurnId};
 use tine_engine::{BranchView, PathQuery, Presence, Selection, TopologyQuery, TurnRef, TurnView};
 use tine_store::Content;
 
-use super::capabilities::Dialect;
+use super::capabilities::{Dialect, object};
 use super::link::{Fault, Link};
 use super::relay::{Relay, refusal};
 use super::roster::Theirs;
 use super::seed::Seed;
 use super::session::{Session, Wanted};
 use crate::anchor;
+use crate::json::json;
 use crate::wire::Refusal;
 
 /// How often an agent that ends is started for one request.
@@ -36,19 +36,21 @@ const REDACTED: &str = "[redacted:";
 /// What the agent answered when it began a session.
 pub(super) struct Begun {
     pub link: Arc<Link>,
-    pub answer: Value,
+    pub answer: Json,
 }
 
 /// A session of the agent, and what the client is told of it.
 pub(super) struct Opened {
     pub session: Arc<Session>,
-    pub answer: Value,
+    pub answer: Json,
 }
 
 impl Opened {
     /// With the session's id in the answer, where the method tells one.
     pub(super) fn named(mut self) -> Self {
-        self.answer["sessionId"] = self.session.id.as_str().into();
+        if let Some(members) = self.answer.as_object_mut() {
+            members.insert("sessionId", self.session.id.as_str().into());
+        }
         self
     }
 }
@@ -56,11 +58,13 @@ impl Opened {
 impl Relay {
     /// A new session of the agent, with the parameters of a load, a resume or a fork. An agent
     /// that just ended is started again.
-    pub(super) fn begin_session(self: &Arc<Self>, params: &Value) -> Result<Begun, Refusal> {
+    pub(super) fn begin_session(self: &Arc<Self>, params: &Json) -> Result<Begun, Refusal> {
         let mut params = anchor::without(params);
         if let Some(members) = params.as_object_mut() {
             members.remove("sessionId");
-            members.entry("mcpServers").or_insert_with(|| json!([]));
+            if !members.contains_key("mcpServers") {
+                members.insert("mcpServers", json!([]));
+            }
         }
         let mut fault = Fault::Gone;
         for _ in 0..STARTS {
@@ -75,11 +79,7 @@ impl Relay {
     }
 
     /// Opens a branch for the client: a session of the agent that holds it.
-    pub(super) fn open(
-        self: &Arc<Self>,
-        wanted: Wanted,
-        params: &Value,
-    ) -> Result<Opened, Refusal> {
+    pub(super) fn open(self: &Arc<Self>, wanted: Wanted, params: &Json) -> Result<Opened, Refusal> {
         let wanted = match self.holder(&wanted.branch)? {
             None => wanted,
             Some(theirs) => match self.take_up(wanted, theirs, params)? {
@@ -108,7 +108,7 @@ impl Relay {
         self: &Arc<Self>,
         wanted: Wanted,
         theirs: Theirs,
-        params: &Value,
+        params: &Json,
     ) -> Result<Result<Opened, Wanted>, Refusal> {
         let link = self.link()?;
         let native = self.native();
@@ -117,8 +117,7 @@ impl Relay {
             (false, true) => "session/load",
             (false, false) => return Ok(Err(wanted)),
         };
-        let mut asked = params.clone();
-        asked["sessionId"] = theirs.id.as_str().into();
+        let asked = with_session(params.clone(), &theirs.id);
         let session = self.sessions.open(Session::new(&link, theirs, wanted, None));
         session.lock().hushed = Some(String::new());
         let taken = link.ask(method, &asked);
@@ -194,7 +193,7 @@ impl Relay {
         parent: &Session,
         branch: &BranchView,
         at: Option<TurnId>,
-        params: &Value,
+        params: &Json,
     ) -> Result<Option<Begun>, Refusal> {
         let native = self.native();
         let (at, whole) = {
@@ -205,17 +204,18 @@ impl Relay {
             };
             (at.unwrap_or(tip), at.is_none_or(|at| at == tip))
         };
-        let mut asked = anchor::without(params);
-        asked["sessionId"] = parent.theirs.id.as_str().into();
+        let mut asked = with_session(anchor::without(params), &parent.theirs.id);
         if !whole {
             let Some((dialect, message)) = self.their_message(parent, at)? else { return Ok(None) };
+            let members = asked.as_object_mut();
             match dialect {
-                Dialect::Proposed => asked["messageId"] = message.into(),
-                Dialect::Air => {
+                Dialect::Proposed => members.map(|it| it.insert("messageId", message.into())),
+                Dialect::Air => members.map(|it| {
                     let fork = json!({ "version": 1, "messageId": message });
-                    asked["_meta"]["jetbrains"]["air"]["fork"] = fork;
-                }
-            }
+                    let air = ["_meta", "jetbrains", "air"].into_iter().fold(it, object);
+                    air.insert("fork", fork)
+                }),
+            };
         }
         match parent.link.ask("session/fork", &asked) {
             Ok(answer) => Ok(Some(Begun { link: Arc::clone(&parent.link), answer })),
@@ -299,15 +299,23 @@ fn said_in(turn: &TurnView, agent: &str) -> Option<Theirs> {
     Some(Theirs { id, uses_before: acp.get("uses_before")?.as_u64()? })
 }
 
-fn session_of(answer: &Value) -> Result<&str, Refusal> {
-    let id = answer.get("sessionId").and_then(Value::as_str);
+/// Parameters with the agent's id of the session.
+fn with_session(mut params: Json, id: &str) -> Json {
+    if let Some(members) = params.as_object_mut() {
+        members.insert("sessionId", id.into());
+    }
+    params
+}
+
+fn session_of(answer: &Json) -> Result<&str, Refusal> {
+    let id = answer.get("sessionId").and_then(Json::as_str);
     id.ok_or_else(|| {
         Refusal::of(tine_core::Kind::Internal, "the agent made a session and told no `sessionId`")
     })
 }
 
 /// An answer that tells how the agent came to its context.
-pub(super) fn told(mut answer: Value, context: Value) -> Value {
+pub(super) fn told(mut answer: Json, context: Json) -> Json {
     match answer.as_object_mut() {
         Some(members) => drop(members.remove("sessionId")),
         None => answer = json!({}),

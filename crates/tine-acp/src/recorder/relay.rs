@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use serde_json::Value;
-use tine_core::{Kind, Reference};
+use tine_core::{Json, Kind, Reference};
 
 use super::capabilities::Native;
 use super::link::{Fault, Link};
@@ -22,7 +21,7 @@ pub(super) struct Relay {
     pub out: Out,
     pub sessions: Sessions,
     /// What the client said of itself; nothing before the beginning.
-    hello: Mutex<Option<Value>>,
+    hello: Mutex<Option<Json>>,
     link: Mutex<Option<(Arc<Link>, JoinHandle<()>)>>,
     /// Where the first new session begins.
     from: Mutex<Option<Reference>>,
@@ -63,7 +62,7 @@ impl Relay {
     }
 
     /// Begins: the agent is started, and hears the client's own words. Answers its own.
-    pub(super) fn begin(self: &Arc<Self>, params: Value) -> Result<Value, Refusal> {
+    pub(super) fn begin(self: &Arc<Self>, params: Json) -> Result<Json, Refusal> {
         let link = match self.running() {
             Some(link) => link,
             None => self.start()?,
@@ -126,7 +125,7 @@ impl Relay {
     /// The agent's name: its own, or that of its program.
     pub(super) fn agent(&self) -> String {
         let told = self.links().as_ref().and_then(|(link, _)| {
-            Some(link.hello.get()?.pointer("/agentInfo/name")?.as_str()?.to_owned())
+            Some(link.hello.get()?.at(&["agentInfo", "name"])?.as_str()?.to_owned())
         });
         told.filter(|name| !name.is_empty()).unwrap_or_else(|| {
             let program = self.recorder.command.first().map(Path::new);
@@ -136,7 +135,7 @@ impl Relay {
     }
 
     /// Who the client says that it is.
-    pub(super) fn client_info(&self) -> Value {
+    pub(super) fn client_info(&self) -> Json {
         let hello = self.hello.lock().unwrap_or_else(PoisonError::into_inner);
         hello.as_ref().and_then(|hello| hello.get("clientInfo")).cloned().unwrap_or_default()
     }

@@ -4,10 +4,11 @@
 //! counted, and the count is told to the client and noted with the question. The same path gives
 //! the same seed.
 
-use serde_json::{Value, json};
 use tine_core::{Digest, Json, Role, TurnId};
 use tine_engine::{Call, Engine, PathQuery, Result, Selection, TurnView};
 use tine_store::Content;
+
+use crate::json::json;
 
 /// Bytes of a seed at most; older turns are left out.
 const MOST_BYTES: usize = 256 << 10;
@@ -95,7 +96,7 @@ impl Seed {
     }
 
     /// What a context that is made from it lacks, for programs.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn told(&self) -> Json {
         let Losses { turns, turns_left_out, results_shortened, .. } = self.losses;
         json!({
             "kind": "seed",

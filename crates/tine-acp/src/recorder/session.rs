@@ -5,13 +5,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
-use tine_core::{BranchId, TurnId};
+use tine_core::{BranchId, Json, TurnId};
 use tine_engine::BranchView;
 
 use super::derive::{Derivation, Ready};
 use super::events::Events;
 use super::link::Link;
+use super::message::Message;
 use super::roster::Theirs;
 use super::seed::Seed;
 use crate::wire::Refusal;
@@ -58,7 +58,7 @@ pub(super) struct State {
     pub derivation: Derivation,
     pub events: Events,
     /// Where the lines of the last turn are.
-    pub part: Value,
+    pub part: Json,
     /// Turns that are whole and could not be stored yet.
     pub unstored: Vec<Ready>,
     /// Why not.
@@ -74,7 +74,7 @@ pub(super) struct State {
     /// The last answer that was stored.
     pub said: Option<TurnId>,
     /// Whether the client knows of the session; else what is held back for it.
-    pub held: Option<Vec<Value>>,
+    pub held: Option<Vec<Message>>,
     /// Whether the agent's replay is to be passed over; what it says of questions meanwhile.
     pub hushed: Option<String>,
 }
@@ -92,15 +92,15 @@ pub(super) struct Asked {
     /// The turn before it, where the branch goes back to if the agent refuses.
     pub before: Option<TurnId>,
     /// The blocks as the agent got them: what it says again of these is an echo.
-    pub blocks: Vec<Value>,
+    pub blocks: Vec<Json>,
     /// The agent's own id of it, where an echo told one.
     pub theirs: Option<String>,
 }
 
 impl Asked {
     /// Whether a chunk says again what was asked.
-    pub(super) fn is_echo(&self, content: &Value) -> bool {
-        let text = |block: &Value| block.get("text").and_then(Value::as_str).map(str::to_owned);
+    pub(super) fn is_echo(&self, content: &Json) -> bool {
+        let text = |block: &Json| block.get("text").and_then(Json::as_str).map(str::to_owned);
         match text(content) {
             Some(said) => {
                 let asked = self.blocks.iter().filter_map(text).collect::<Vec<_>>();
@@ -125,7 +125,7 @@ impl Session {
             seed,
             derivation: Derivation::default(),
             events: Events::default(),
-            part: Value::Null,
+            part: Json::Null,
             unstored: Vec::new(),
             fault: None,
             running: 0,
@@ -152,9 +152,9 @@ struct Known {
     ours: HashMap<String, Arc<Session>>,
     theirs: HashMap<String, Arc<Session>>,
     /// What the agent says of sessions that are being made.
-    early: Vec<(String, Value)>,
+    early: Vec<(String, Message)>,
     /// What it says of sessions that are taken in.
-    gathering: HashMap<String, Vec<Value>>,
+    gathering: HashMap<String, Vec<Message>>,
 }
 
 impl Sessions {
@@ -174,7 +174,7 @@ impl Sessions {
 
     /// The session that a message of the agent is about; the message comes back where there is
     /// one, and else is held back.
-    pub(super) fn heard(&self, id: &str, message: Value) -> Option<(Arc<Session>, Value)> {
+    pub(super) fn heard(&self, id: &str, message: Message) -> Option<(Arc<Session>, Message)> {
         let mut known = self.lock();
         if let Some(session) = known.theirs.get(id) {
             return Some((Arc::clone(session), message));
@@ -220,7 +220,7 @@ impl Sessions {
     }
 
     /// What was gathered.
-    pub(super) fn gathered(&self, theirs: &str) -> Vec<Value> {
+    pub(super) fn gathered(&self, theirs: &str) -> Vec<Message> {
         self.lock().gathering.remove(theirs).unwrap_or_default()
     }
 

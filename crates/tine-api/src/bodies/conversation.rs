@@ -3,8 +3,8 @@
 use crate::{self as api, Result};
 use tine_core::{Json, Limits, Reference};
 
-use super::{Patch, conversation_id, reference, request, strict};
-use crate::bodies::{Raw, raw};
+use super::{Patch, conversation_id, reference, request};
+use crate::bodies::FreeForm;
 
 /// A project to be made.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -36,24 +36,21 @@ request! {
         /// Whatever else it is set up with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
-        config: Option<Raw>,
+        config: Option<FreeForm>,
         /// A title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         /// Free-form data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
-        metadata: Option<Raw>,
+        metadata: Option<FreeForm>,
     }
 }
 
 impl NewConversation {
     /// What the engine is asked.
     pub fn into_request(self, limits: &Limits) -> Result<api::NewConversation> {
-        let json = |raw: Option<Raw>| match raw {
-            Some(raw) => strict(&raw, limits),
-            None => Ok(Json::Null),
-        };
+        let json = |given: Option<FreeForm>| given.unwrap_or_default().within(limits);
         Ok(api::NewConversation {
             id: self.conversation_id.map(|id| conversation_id(&id, limits)).transpose()?,
             system_prompt: self.system_prompt,
@@ -66,7 +63,7 @@ impl NewConversation {
 
 impl From<api::NewConversation> for NewConversation {
     fn from(request: api::NewConversation) -> Self {
-        let json = |json: Json| (!json.is_null()).then(|| raw(&json));
+        let json = |json: Json| (!json.is_null()).then_some(FreeForm(json));
         NewConversation {
             conversation_id: request.id.map(|id| id.to_string()),
             system_prompt: request.system_prompt,
@@ -90,7 +87,7 @@ request! {
         /// The new configuration; the original's without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
-        config: Option<Raw>,
+        config: Option<FreeForm>,
         /// Takes over the path up to this turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<String>,
@@ -104,7 +101,7 @@ impl Derive {
             conversation: conversation_id(of, limits)?,
             id: self.conversation_id.map(|id| conversation_id(&id, limits)).transpose()?,
             system_prompt: self.system_prompt,
-            config: self.config.map(|config| strict(&config, limits)).transpose()?,
+            config: self.config.map(|config| config.within(limits)).transpose()?,
             at: reference(self.at.as_deref())?,
         })
     }
@@ -115,7 +112,7 @@ impl From<api::Derive> for Derive {
         Derive {
             conversation_id: request.id.map(|id| id.to_string()),
             system_prompt: request.system_prompt,
-            config: request.config.map(|config| raw(&config)),
+            config: request.config.map(FreeForm),
             at: request.at.as_ref().map(Reference::as_str).map(str::to_owned),
             ..Derive::default()
         }
@@ -140,7 +137,7 @@ request! {
         /// Replaces the whole object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
-        metadata: Option<Raw>,
+        metadata: Option<FreeForm>,
         /// Hides it, or shows it again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         archived: Option<bool>,
@@ -155,7 +152,7 @@ impl ConversationPatch {
     pub fn into_request(self, limits: &Limits) -> Result<api::ConversationPatch> {
         Ok(api::ConversationPatch {
             title: self.title.into_option(),
-            metadata: self.metadata.map(|metadata| strict(&metadata, limits)).transpose()?,
+            metadata: self.metadata.map(|metadata| metadata.within(limits)).transpose()?,
             archived: self.archived,
             force: self.force,
         })
@@ -166,7 +163,7 @@ impl From<api::ConversationPatch> for ConversationPatch {
     fn from(patch: api::ConversationPatch) -> Self {
         ConversationPatch {
             title: patch.title.into(),
-            metadata: patch.metadata.map(|metadata| raw(&metadata)),
+            metadata: patch.metadata.map(FreeForm),
             archived: patch.archived,
             force: patch.force,
             ..ConversationPatch::default()

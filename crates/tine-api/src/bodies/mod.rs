@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //!
-//! - Free-form values (`content`, `config`, `metadata`) are carried as their own bytes and read by
-//!   the strict reader of the core, so that a repeated key or a number out of range is refused
-//!   and no digit is lost.
+//! - A body is read by the strict reader of the core, so that a repeated key or a number out of
+//!   range is refused; free-form values (`content`, `config`, `metadata`) stay exact, and no digit is
+//!   lost.
 //! - An unknown field is refused: a misspelt `parent` must not append somewhere else.
 //! - Every body may name its project and carry an idempotency key.
 
@@ -14,10 +14,11 @@ mod knowledge;
 mod turn;
 mod version;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tine_core::json::{self, Json};
-use tine_core::{ConversationId, Limits, ProjectId, Reference};
+use tine_core::json::{self, Json, JsonErrorKind};
+use tine_core::{ConversationId, Kind, Limits, ProjectId, Reference};
 
 pub use branch::*;
 pub use conversation::*;
@@ -27,7 +28,69 @@ pub use version::*;
 
 use crate::{Error, Result};
 
-/// JSON that is passed on byte for byte.
+/// A free-form value of a body: any JSON, exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeForm(pub Json);
+
+impl FreeForm {
+    /// Returns the value, if it keeps the limit on nesting.
+    pub(crate) fn within(self, limits: &Limits) -> Result<Json> {
+        if self.0.depth() > limits.json_depth {
+            let deep = JsonErrorKind::TooDeep { limit: limits.json_depth };
+            return Err(Error::new(Kind::TooLarge, format!("invalid JSON: {deep}")));
+        }
+        Ok(self.0)
+    }
+}
+
+impl Serialize for FreeForm {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        json::exact::serialize(&self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FreeForm {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> std::result::Result<Self, D::Error> {
+        json::de::exact(input, Limits::default().json_depth).map(FreeForm)
+    }
+}
+
+/// Reads a body: parses its bytes once, strictly, and converts the value.
+///
+/// A body that is refused is read a second time, to say where the fault is: as a place in the body,
+/// or as an offset in the free-form value that has it. The limit on nesting holds for each free-form
+/// value, and not for the fields around it; so a body that is too deep as a whole can still be taken.
+pub fn read<B: DeserializeOwned>(bytes: &[u8], limits: &Limits) -> Result<B> {
+    let refused = match json::parse(bytes, limits.json_depth) {
+        Ok(value) => match json::de::from_json(value) {
+            Ok(body) => return Ok(body),
+            Err(_) => None,
+        },
+        Err(error) => Some(error),
+    };
+    let again = serde_json::from_slice(bytes);
+    match (again, refused) {
+        (Ok(body), None) => Ok(body),
+        (Ok(body), Some(error)) if error.is_too_deep() => Ok(body),
+        (Ok(_), Some(error)) => Err(error.into()),
+        (Err(place), refused) => {
+            let text = place.to_string();
+            // What the strict reader said of a free-form value, without the place that was added.
+            let inside = refused.filter(|error| text.starts_with(&error.kind.to_string()));
+            let Some(error) = inside else {
+                return Err(Error::invalid(format!("the body: {text}")));
+            };
+            let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+            let kind = if error.is_too_deep() { Kind::TooLarge } else { Kind::Invalid };
+            Err(Error::new(kind, format!("invalid JSON: {text}")))
+        }
+    }
+}
+
+/// JSON text that an answer holds as it is.
 pub type Raw = Box<RawValue>;
 
 /// Returns a value in its canonical bytes.
@@ -82,13 +145,8 @@ request! {
 /// Reads a field that is there: also `null` says something.
 pub(crate) fn given<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
-) -> std::result::Result<Option<Raw>, D::Error> {
-    Raw::deserialize(deserializer).map(Some)
-}
-
-/// Free-form JSON, read strictly.
-pub(crate) fn strict(raw: &Raw, limits: &Limits) -> Result<Json> {
-    Ok(json::parse(raw.get().as_bytes(), limits.json_depth)?)
+) -> std::result::Result<Option<FreeForm>, D::Error> {
+    FreeForm::deserialize(deserializer).map(Some)
 }
 
 pub(crate) fn reference(text: Option<&str>) -> Result<Option<Reference>> {
@@ -185,4 +243,59 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Patch<T> {
 /// A number of turns or characters, as a surface took it.
 pub fn size(what: &'static str, value: u64) -> Result<usize> {
     usize::try_from(value).map_err(|_| Error::invalid(format!("{what} is too large a number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> (Kind, String) {
+        let error = read::<Append>(body.as_bytes(), &Limits::default()).expect_err("a refusal");
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn a_body_is_exact() {
+        let body = r#"{"messages":[{"n":12345678901234567890123}],"reuse":false}"#;
+        let read: Append = read(body.as_bytes(), &Limits::default()).expect("a body");
+        let messages = read.messages.expect("messages");
+        assert_eq!(messages[0].0.to_canonical(), r#"{"n":12345678901234567890123}"#);
+        assert_eq!(read.reuse, Some(false));
+    }
+
+    #[test]
+    fn a_refusal_says_where_the_fault_is() {
+        let twice = "the key \"a\" occurs more than once in the same object; keep one of them";
+        for (body, kind, sentence) in [
+            (
+                r#"{"branch":7}"#,
+                Kind::Invalid,
+                "the body: invalid type: integer `7`, expected a string at line 1 column 11",
+            ),
+            (
+                r#"{"content":[{"a":1,"a":2}]}"#,
+                Kind::Invalid,
+                &format!("invalid JSON: {twice} (at byte 8)"),
+            ),
+            // A map of names has no fields that could be declared twice.
+            (
+                r#"{"redacted":{"a":1,"a":2}}"#,
+                Kind::Invalid,
+                &format!("invalid JSON: {twice} (at byte 19)"),
+            ),
+        ] {
+            assert_eq!(refused(body), (kind, sentence.to_owned()), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_limit_on_nesting_holds_for_each_free_form_value() {
+        let content =
+            |depth: usize| format!(r#"{{"content":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        let limits = Limits::default();
+        assert!(read::<Append>(content(limits.json_depth).as_bytes(), &limits).is_ok());
+        let (kind, sentence) = refused(&content(limits.json_depth + 1));
+        assert_eq!(kind, Kind::TooLarge, "{sentence}");
+        assert!(sentence.contains("flatten the value (at byte 128)"), "{sentence}");
+    }
 }

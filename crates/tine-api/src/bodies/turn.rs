@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use tine_core::json::{self, Json, Object};
 use tine_core::{Body, Limits, Message, Reference, Role};
 
-use super::{Patch, conversation_id, given, reference, request, size, strict};
-use crate::bodies::{Raw, raw};
+use super::{Patch, conversation_id, given, reference, request, size};
+use crate::bodies::FreeForm;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,18 +79,18 @@ request! {
         /// In order; at least one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Vec<MessageForm>>")]
-        messages: Option<Vec<Raw>>,
+        messages: Option<Vec<FreeForm>>,
         /// Who speaks, where one message is sent by itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<Speaker>,
         /// What is said there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ContentForm>")]
-        content: Option<Raw>,
+        content: Option<FreeForm>,
         /// Calls in the older form; they become blocks of type `tool-use`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<Vec<serde_json::Value>>")]
-        tool_calls: Option<Raw>,
+        tool_calls: Option<FreeForm>,
         /// The call that a tool's result answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
@@ -103,7 +103,7 @@ request! {
         /// What is known besides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
-        metadata: Option<Raw>,
+        metadata: Option<FreeForm>,
         /// Where to start: a turn or `root`; the branch's tip without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
@@ -152,7 +152,7 @@ impl Append {
                 return Err(Error::invalid(why));
             }
             (Some(given), false) => {
-                let given = given.iter().map(|message| strict(message, limits));
+                let given = given.into_iter().map(|message| message.within(limits));
                 messages(given.collect::<Result<Vec<_>>>()?, limits)?
             }
             (None, _) => {
@@ -162,7 +162,7 @@ impl Append {
                         fields.insert(name, value);
                     }
                 };
-                let json = |raw: Option<Raw>| raw.map(|raw| strict(&raw, limits)).transpose();
+                let json = |given: Option<FreeForm>| given.map(|it| it.within(limits)).transpose();
                 set("role", self.role.map(|role| Json::from(role.as_str())));
                 set("content", json(self.content)?);
                 set("tool_calls", json(self.tool_calls)?);
@@ -247,7 +247,7 @@ pub fn redacted(counts: BTreeMap<String, u64>) -> Result<BTreeMap<String, u64>> 
     Ok(counts)
 }
 
-pub(super) fn message_bytes(message: &Message) -> Raw {
+pub(super) fn message_bytes(message: &Message) -> FreeForm {
     let mut object = Object::new();
     object.insert("role", message.role.as_str().into());
     object.insert("content", content(&message.body));
@@ -261,7 +261,7 @@ pub(super) fn message_bytes(message: &Message) -> Raw {
     if !message.metadata.is_empty() {
         object.insert("metadata", message.metadata.to_json());
     }
-    raw(&Json::from(object))
+    FreeForm(Json::from(object))
 }
 
 /// What a body was made from: a plain text as such, so that it is no larger than it was.
@@ -295,7 +295,7 @@ request! {
     EditTurn {
         /// What it says: a text, or blocks.
         #[schemars(with = "ContentForm")]
-        content: Raw,
+        content: FreeForm,
         /// The branch that moves to it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<String>,
@@ -315,7 +315,7 @@ request! {
 impl EditTurn {
     /// Returns the request. The engine checks the content against the turn's role.
     pub fn into_request(self, turn: TurnRef, limits: &Limits) -> Result<api::Edit> {
-        let content = strict(&self.content, limits)?;
+        let content = self.content.within(limits)?;
         let body = Body::of_any_role(content, limits).map_err(|error| Error::message(0, &error))?;
         Ok(api::Edit { turn, body, branch: self.branch, reuse: self.reuse.unwrap_or(true) })
     }
@@ -324,7 +324,7 @@ impl EditTurn {
 impl From<api::Edit> for EditTurn {
     fn from(request: api::Edit) -> Self {
         EditTurn {
-            content: raw(&content(&request.body)),
+            content: FreeForm(content(&request.body)),
             branch: request.branch,
             reuse: Some(request.reuse),
             conversation_id: request.turn.conversation.map(|id| id.to_string()),
@@ -340,7 +340,7 @@ request! {
         /// turn is answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ContentForm>")]
-        content: Option<Raw>,
+        content: Option<FreeForm>,
         /// The model that answers, by the name that `/models` tells; the first one without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
@@ -421,11 +421,11 @@ request! {
         /// Replaces it; `null` clears it.
         #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<serde_json::Value>")]
-        custom_data: Option<Raw>,
+        custom_data: Option<FreeForm>,
         /// Replaces it; `null` clears it.
         #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
-        source_info: Option<Raw>,
+        source_info: Option<FreeForm>,
         /// Replaces a title that is set already.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         force: bool,
@@ -438,7 +438,7 @@ request! {
 impl MetadataPatch {
     /// What the engine is asked.
     pub fn into_request(self, limits: &Limits) -> Result<api::MetadataPatch> {
-        let json = |raw: Option<Raw>| raw.map(|raw| strict(&raw, limits)).transpose();
+        let json = |given: Option<FreeForm>| given.map(|it| it.within(limits)).transpose();
         Ok(api::MetadataPatch {
             title: self.title.into_option(),
             auto_title: self.auto_title.into_option(),
@@ -460,8 +460,8 @@ impl From<api::MetadataPatch> for MetadataPatch {
             add_tags: patch.add_tags,
             remove_tags: patch.remove_tags,
             tags: patch.tags,
-            custom_data: patch.custom_data.map(|data| raw(&data)),
-            source_info: patch.source_info.map(|info| raw(&info)),
+            custom_data: patch.custom_data.map(FreeForm),
+            source_info: patch.source_info.map(FreeForm),
             force: patch.force,
             ..MetadataPatch::default()
         }

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::{Limits, Reference};
 
-use super::{conversation_id, given, request, size, strict};
-use crate::bodies::{Raw, raw};
+use super::{conversation_id, given, request, size};
+use crate::bodies::FreeForm;
 
 /// The ends of a stretch of turns, both of them in it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -171,7 +171,7 @@ pub struct Decision {
     /// This value.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
-    pub value: Option<Raw>,
+    pub value: Option<FreeForm>,
     /// `true` for no value at all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing: bool,
@@ -181,7 +181,7 @@ impl Decision {
     fn into_request(self, limits: &Limits) -> Result<api::Decision> {
         let take = match (self.side, self.value, self.nothing) {
             (Some(side), None, false) => Take::Side(size("the side", side)?),
-            (None, Some(value), false) => Take::Value(strict(&value, limits)?),
+            (None, Some(value), false) => Take::Value(value.within(limits)?),
             (None, None, true) => Take::Nothing,
             _ => {
                 let why = "a decision is one of `side`, `value` and `nothing: true`";
@@ -198,7 +198,7 @@ impl From<api::Decision> for Decision {
         let about = Decision { entity_id, field, ..Decision::default() };
         match decision.take {
             Take::Side(side) => Decision { side: Some(side as u64), ..about },
-            Take::Value(value) => Decision { value: Some(raw(&value)), ..about },
+            Take::Value(value) => Decision { value: Some(FreeForm(value)), ..about },
             Take::Nothing => Decision { nothing: true, ..about },
         }
     }

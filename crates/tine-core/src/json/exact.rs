@@ -1,19 +1,17 @@
 //! [`Json`] as a field of a serde type: written as canonical bytes and read by the strict reader,
 //! so that no digit is lost. For use with `#[serde(with = "tine_core::json::exact")]`.
 
-use serde::de::Error as _;
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Deserializer, Serializer};
-use serde_json::value::RawValue;
+use serde::{Deserializer, Serializer};
 
-use super::{Json, MAX_DEPTH, parse};
+use super::{Json, MAX_DEPTH};
 
 /// Serializes a value as its canonical bytes.
 pub fn serialize<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
     raw(&json.to_canonical(), serializer)
 }
 
-/// Serializes canonical JSON as it is, under the name by which `serde_json` knows a [`RawValue`].
+/// Serializes canonical JSON as it is, under the name by which `serde_json` knows a `RawValue`.
 /// Making a `RawValue` instead would copy the text and parse it again.
 pub fn raw<S: Serializer>(canonical: &str, serializer: S) -> Result<S::Ok, S::Error> {
     const RAW_VALUE: &str = "$serde_json::private::RawValue";
@@ -24,8 +22,7 @@ pub fn raw<S: Serializer>(canonical: &str, serializer: S) -> Result<S::Ok, S::Er
 
 /// Reads a value from the bytes of its field.
 pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Json, D::Error> {
-    let raw = Box::<RawValue>::deserialize(input)?;
-    parse(raw.get().as_bytes(), MAX_DEPTH).map_err(D::Error::custom)
+    super::de::exact(input, MAX_DEPTH)
 }
 
 /// The same for an object.

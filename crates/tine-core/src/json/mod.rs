@@ -18,12 +18,14 @@
 //! And of duplicate keys it silently keeps the last, so that a signed or hashed message could
 //! mean one thing here and another elsewhere.
 //!
-//! [`exact`] lets a value be a field of a serde type; [`Scanner`] finds where strings begin and end.
+//! [`exact`] lets a value be a field of a serde type, [`de`] makes serde types of values, and
+//! [`Scanner`] finds where strings begin and end.
 //!
 //! Deliberately absent: pretty printing, comments and other dialects, streaming, and key order as
 //! it was sent (an object is always in canonical order).
 
 mod canonical;
+pub mod de;
 pub mod exact;
 mod number;
 mod reader;

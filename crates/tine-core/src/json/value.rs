@@ -92,6 +92,26 @@ impl Json {
         self.as_object()?.get(key)
     }
 
+    /// The members, to be changed in place, when this is an object.
+    pub fn as_object_mut(&mut self) -> Option<&mut Object> {
+        match self {
+            Json::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The value that a path of member names leads to.
+    ///
+    /// ```
+    /// let value = tine_core::json::parse(br#"{"a":{"b":1}}"#, 8)?;
+    /// assert_eq!(value.at(&["a", "b"]), Some(&1.into()));
+    /// assert_eq!(value.at(&["a", "c"]), None);
+    /// # Ok::<(), tine_core::json::JsonError>(())
+    /// ```
+    pub fn at(&self, path: &[&str]) -> Option<&Json> {
+        path.iter().try_fold(self, |value, name| value.get(name))
+    }
+
     /// What JSON calls this kind of value, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -312,6 +332,12 @@ impl From<i64> for Json {
 impl From<u64> for Json {
     fn from(integer: u64) -> Json {
         Json::Number(integer.into())
+    }
+}
+
+impl From<usize> for Json {
+    fn from(integer: usize) -> Json {
+        Json::from(u64::try_from(integer).unwrap_or(u64::MAX))
     }
 }
 

@@ -7,15 +7,15 @@ use tine_core::json::Json;
 use tine_core::{EntityId, Limits};
 
 use super::{id, ids, object, time};
+use crate::bodies::FreeForm;
 use crate::bodies::request;
-use crate::bodies::{Raw, raw};
 
 request! {
     /// What a person knows better.
     Correct {
         /// The fields that are wrong, as they should be; `null` clears one.
         #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-        fields: Raw,
+        fields: FreeForm,
         /// When it was known; now without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         observed_at: Option<String>,
@@ -27,7 +27,7 @@ impl Correct {
     pub fn into_request(self, entity: EntityId, limits: &Limits) -> Result<api::Correct> {
         Ok(api::Correct {
             entity,
-            fields: object("fields", &self.fields, limits)?,
+            fields: object("fields", self.fields, limits)?,
             observed_at: time("observed_at", self.observed_at.as_deref())?,
         })
     }
@@ -36,7 +36,7 @@ impl Correct {
 impl From<api::Correct> for Correct {
     fn from(request: api::Correct) -> Self {
         Correct {
-            fields: raw(&Json::Object(request.fields)),
+            fields: FreeForm(Json::Object(request.fields)),
             observed_at: request.observed_at.map(|at| at.to_string()),
             ..Correct::default()
         }

@@ -19,8 +19,7 @@ pub use run::*;
 pub use source::*;
 pub use turn::*;
 
-use super::strict;
-use crate::bodies::Raw;
+use crate::bodies::FreeForm;
 
 /// Whether a store is followed by an interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -90,8 +89,8 @@ fn ids<T: std::str::FromStr<Err: Into<Error>>>(texts: &[String]) -> Result<Vec<T
 }
 
 /// An object, as free-form members are given.
-fn object(what: &str, raw: &Raw, limits: &Limits) -> Result<Object> {
-    match strict(raw, limits)? {
+fn object(what: &str, given: FreeForm, limits: &Limits) -> Result<Object> {
+    match given.within(limits)? {
         Json::Object(members) => Ok(members),
         other => Err(Error::invalid(format!("`{what}` is an object, not {}", other.type_name()))),
     }

@@ -10,8 +10,8 @@ use tine_core::json::{Json, Object};
 use tine_core::{Limits, Reference};
 
 use super::id;
-use crate::bodies::{Raw, raw};
-use crate::bodies::{request, size, strict};
+use crate::bodies::FreeForm;
+use crate::bodies::{request, size};
 
 /// The eight types, and no other.
 #[derive(JsonSchema)]
@@ -132,7 +132,7 @@ macro_rules! relationship {
                 /// What is known of it.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
-                metadata: Option<Raw>,
+                metadata: Option<FreeForm>,
                 $($rest)*
             }
         }
@@ -188,10 +188,7 @@ impl Ends {
             relation: self.relation,
             source: source.required("source")?,
             target: target.required("target")?,
-            metadata: match &self.metadata {
-                Some(metadata) => strict(metadata, limits)?,
-                None => Json::Null,
-            },
+            metadata: self.metadata.unwrap_or_default().within(limits)?,
         })
     }
 }
@@ -211,7 +208,7 @@ impl From<api::NewRelationship> for Ends {
             target_source_id: target.source_id,
             target_conversation_id: target.conversation_id,
             target_index: target.index,
-            metadata: (!request.metadata.is_null()).then(|| raw(&request.metadata)),
+            metadata: (!request.metadata.is_null()).then_some(FreeForm(request.metadata)),
         }
     }
 }
@@ -344,7 +341,7 @@ request! {
         description: Option<String>,
         /// Its fields.
         #[schemars(with = "BTreeMap<String, FieldForm>")]
-        fields: Raw,
+        fields: FreeForm,
         /// Fields that together say which one it is. None: every statement without an id is about
         /// a new one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -359,7 +356,7 @@ impl NewSchema {
         let mut members = Object::new();
         members.insert("entity_type", self.entity_type.into());
         members.insert("description", self.description.into());
-        members.insert("fields", strict(&self.fields, limits)?);
+        members.insert("fields", self.fields.within(limits)?);
         members.insert("identity", Json::Array(identity));
         Ok(api::NewSchema { schema: Schema::from_json(&Json::Object(members))? })
     }
@@ -369,7 +366,7 @@ impl From<api::NewSchema> for NewSchema {
     fn from(request: api::NewSchema) -> Self {
         let json = request.schema.to_json();
         NewSchema {
-            fields: raw(json.get("fields").unwrap_or(&Json::Null)),
+            fields: FreeForm(json.get("fields").cloned().unwrap_or_default()),
             entity_type: request.schema.entity_type,
             description: request.schema.description,
             identity: request.schema.identity,

@@ -12,8 +12,8 @@ use tine_core::json::{Json, Object};
 use tine_core::{EntityId, Kind, Limits, Reference};
 
 use super::{Ends, Interpret, id, time};
-use crate::bodies::{Raw, raw};
-use crate::bodies::{reference, request, strict};
+use crate::bodies::FreeForm;
+use crate::bodies::{reference, request};
 
 /// Base64 of the ordinary alphabet; padding may be missing.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -113,7 +113,7 @@ request! {
         /// What is known of which entities.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schemars(with = "Vec<FactForm>")]
-        entities: Vec<Raw>,
+        entities: Vec<FreeForm>,
         /// How they hang together.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         relationships: Vec<Ends>,
@@ -123,7 +123,7 @@ request! {
         /// What made them: name, model and whatever else the caller tells of itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<serde_json::Value>")]
-        agent: Option<Raw>,
+        agent: Option<FreeForm>,
         /// The bytes of a file that they were taken from, in base64.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file_content: Option<String>,
@@ -189,15 +189,12 @@ impl Store {
             return Ok(StoreParts { file, facts: None, run });
         }
         let facts = api::StoreFacts {
-            entities: placed("entities", self.entities.iter(), |raw| fact(raw, limits))?,
+            entities: placed("entities", self.entities, |given| fact(given, limits))?,
             relationships: placed("relationships", self.relationships, |ends| {
                 ends.into_request(limits)
             })?,
             source: self.source_id.as_deref().map(id).transpose()?,
-            agent: match &self.agent {
-                Some(agent) => strict(agent, limits)?,
-                None => Json::Null,
-            },
+            agent: self.agent.unwrap_or_default().within(limits)?,
         };
         Ok(StoreParts { file, facts: Some(facts), run })
     }
@@ -209,7 +206,7 @@ impl From<api::StoreFacts> for Store {
             entities: request.entities.into_iter().map(fact_bytes).collect(),
             relationships: request.relationships.into_iter().map(Ends::from).collect(),
             source_id: request.source.map(|id| id.to_string()),
-            agent: (!request.agent.is_null()).then(|| raw(&request.agent)),
+            agent: (!request.agent.is_null()).then_some(FreeForm(request.agent)),
             ..Store::default()
         }
     }
@@ -230,8 +227,8 @@ fn placed<S, T>(
     each.collect()
 }
 
-fn fact(raw: &Raw, limits: &Limits) -> Result<api::NewFact> {
-    let mut members = match strict(raw, limits)? {
+fn fact(given: FreeForm, limits: &Limits) -> Result<api::NewFact> {
+    let mut members = match given.within(limits)? {
         Json::Object(members) => members,
         other => {
             let why = format!("an entity is an object, not {}", other.type_name());
@@ -306,7 +303,7 @@ fn fact(raw: &Raw, limits: &Limits) -> Result<api::NewFact> {
     })
 }
 
-fn fact_bytes(fact: api::NewFact) -> Raw {
+fn fact_bytes(fact: api::NewFact) -> FreeForm {
     let mut members = Object::new();
     let mut put = |name: &str, value: Option<Json>| {
         if let Some(value) = value {
@@ -321,5 +318,5 @@ fn fact_bytes(fact: api::NewFact) -> Raw {
     put("span", fact.span.map(|(start, end)| observation::span_json(&(start..end))));
     put("priority", fact.priority.map(Json::from));
     put("specificity", fact.specificity.map(Json::from));
-    raw(&Json::Object(members))
+    FreeForm(Json::Object(members))
 }

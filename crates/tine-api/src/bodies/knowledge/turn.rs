@@ -10,11 +10,11 @@ use tine_core::json::{Json, Object};
 use tine_core::{Limits, Reference};
 
 use super::{Interpret, ids};
+use crate::bodies::FreeForm;
 use crate::bodies::turn::{
     ContentForm, MessageForm, content, message as said, message_bytes, messages,
 };
-use crate::bodies::{Raw, raw};
-use crate::bodies::{Speaker, reference, request, strict};
+use crate::bodies::{Speaker, reference, request};
 
 /// A host's id of a turn: a text, or a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,7 +82,7 @@ request! {
         role: Speaker,
         /// What is said: a text, or blocks.
         #[schemars(with = "ContentForm")]
-        content: Raw,
+        content: FreeForm,
         /// The call that a tool's result answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
@@ -98,7 +98,7 @@ request! {
         /// What is known besides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
-        metadata: Option<Raw>,
+        metadata: Option<FreeForm>,
         /// The branch to store on, by name or id; made if it is not there. `main` without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<String>,
@@ -114,7 +114,7 @@ request! {
         /// Everything that was said before, from the root on: it is placed first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schemars(with = "Vec<MessageForm>")]
-        history: Vec<Raw>,
+        history: Vec<FreeForm>,
         /// Sources that came with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachment_source_ids: Vec<String>,
@@ -181,12 +181,12 @@ impl StoreTurn {
             }
         };
         set("role", Some(self.role.as_str().into()));
-        set("content", Some(strict(&self.content, limits)?));
+        set("content", Some(self.content.within(limits)?));
         set("tool_call_id", self.tool_call_id.map(Json::from));
         set("created_at", created_at.map(Json::from));
         set("status", self.status.map(Json::from));
-        set("metadata", self.metadata.map(|raw| strict(&raw, limits)).transpose()?);
-        let history = self.history.iter().map(|message| strict(message, limits));
+        set("metadata", self.metadata.map(|metadata| metadata.within(limits)).transpose()?);
+        let history = self.history.into_iter().map(|message| message.within(limits));
         let history = history.collect::<Result<Vec<_>>>()?;
         let index = history.len();
         let history = messages(history, limits)?;
@@ -214,11 +214,11 @@ impl From<api::StoreTurn> for StoreTurn {
             conversation_id: request.conversation,
             turn_id: request.turn_id.map(Handle),
             role: message.role.into(),
-            content: raw(&content(&message.body)),
+            content: FreeForm(content(&message.body)),
             tool_call_id: message.tool_call_id,
             created_at: message.created_at.map(|at| at.to_string()),
             status: Some(message.status.as_str().to_owned()),
-            metadata: (!message.metadata.is_empty()).then(|| raw(&message.metadata.to_json())),
+            metadata: (!message.metadata.is_empty()).then(|| FreeForm(message.metadata.to_json())),
             branch: request.branch,
             parent: request.parent.as_ref().map(Reference::as_str).map(str::to_owned),
             parent_message_id: request.parent_message,
