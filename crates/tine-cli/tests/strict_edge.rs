@@ -62,8 +62,7 @@ const SURFACES: [(&str, Driver); 4] = [
     ("the command, from standard input", command_input),
     ("the command, from a file", command_file),
     ("ACP", acp),
-    // The MCP row. Enable it once the tools read their arguments from the bytes of the line:
-    // ("MCP", mcp),
+    ("MCP", mcp),
 ];
 
 #[test]

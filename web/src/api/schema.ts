@@ -3819,9 +3819,11 @@ export interface components {
             deleted_by?: number | null;
             depended_on_by?: number[];
             detail: string;
+            hint?: string | null;
             is_root?: boolean;
             /** Format: uint */
             message_index?: number | null;
+            missing?: string | null;
             /** Format: uint64 */
             needed_tokens?: number | null;
             open_calls?: components["schemas"]["OpenCalls"][];
