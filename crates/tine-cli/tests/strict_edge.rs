@@ -57,7 +57,7 @@ fn block(value: &str) -> String {
 type Driver = fn(&Home, &str) -> Result<String, String>;
 
 /// The surfaces that refuse. The recorder, which forwards, has a test of its own below.
-const SURFACES: [(&str, Driver); 4] = [
+const SURFACES: [(&str, Driver); 5] = [
     ("REST", rest),
     ("the command, from standard input", command_input),
     ("the command, from a file", command_file),
@@ -135,7 +135,6 @@ fn http(url: &str, method: &str, path: &str, body: &str) -> (u16, String) {
     (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 
-#[allow(dead_code, reason = "its row is not enabled yet")]
 fn mcp(home: &Home, block: &str) -> Result<String, String> {
     let mut host = Peer::start(home, "mcp", &[]);
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
