@@ -42,7 +42,7 @@ def shown(updates):
         elif kind == "tool_call":
             key, text = "call " + update["toolCallId"], ""
         elif kind == "tool_call_update" and update.get("status") == "completed":
-            key, text = "result " + update["toolCallId"], json.dumps(update["content"])
+            key, text = "result " + update["toolCallId"], json.dumps(update["content"], sort_keys=True)
         else:
             continue
         if seen and seen[-1][0] == key:
