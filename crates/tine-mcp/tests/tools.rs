@@ -422,7 +422,7 @@ async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
         (
             "edit_turn",
             json!({ "turn": "root", "content": "x", "conversation_id": "trip" }),
-            "invalid",
+            "protected",
             "root",
         ),
         ("revert_branch", json!({ "conversation_id": "trip", "to": other }), "not_found", "turn"),
