@@ -1,6 +1,6 @@
 //! Sessions as branches of the store: found by their ids, replayed, deleted.
 
-use tine_core::{BranchId, Kind, Reference, TurnId};
+use tine_core::{BranchId, ErrorKind, Reference, TurnId};
 use tine_engine::{BranchView, Call, Engine, Error, PathQuery, TurnRef, WindowQuery};
 
 use crate::lines::Out;
@@ -12,7 +12,7 @@ pub(crate) fn named(engine: &Engine, call: &Call, session: &str) -> Result<Branc
     let unknown = || Refusal::no_session(session, "");
     let id = session.parse().map_err(|_| unknown())?;
     engine.branch_by_id(call, id).map_err(|error| match error.kind() {
-        Kind::NotFound => unknown(),
+        ErrorKind::NotFound => unknown(),
         _ => error.into(),
     })
 }
@@ -44,7 +44,9 @@ pub(crate) fn message_of(
     };
     match engine.window(call, on_its_line) {
         Ok(_) => Ok(id),
-        Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Invalid) => Err(unknown()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => {
+            Err(unknown())
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -77,7 +79,7 @@ pub(crate) fn delete(engine: &Engine, call: &Call, session: BranchId) -> Result<
         .branch_by_id(call, session)
         .and_then(|branch| engine.delete_branch(call, &branch.conversation, &session.to_string()));
     match gone {
-        Err(error) if error.kind() != Kind::NotFound => Err(error.into()),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }

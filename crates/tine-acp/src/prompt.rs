@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 
 use tine_core::json::{Json, Object, object};
-use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
+use tine_core::{Body, ErrorKind, Message, Metadata, Reference, Role, Status, TurnId};
 use tine_engine::{Append, BranchView, Call, MoveBranch};
 use tine_formats::redact;
 use tine_llm::reply::{Reply, ReplyContent, ReplyEnd, ReplyPrompt, source_info};
@@ -50,7 +50,7 @@ impl<'a> Prompt<'a> {
         let branch =
             agent.engine.branch_by_id(&agent.call, claim.id).map_err(|error| {
                 match error.kind() {
-                    Kind::NotFound => Refusal::no_session(&session, "; it was deleted"),
+                    ErrorKind::NotFound => Refusal::no_session(&session, "; it was deleted"),
                     _ => error.into(),
                 }
             })?;
@@ -209,14 +209,14 @@ impl<'a> Prompt<'a> {
                     }
                 }
                 // Somebody else wrote to this session: what is open may be other calls now.
-                Err(error) if error.kind() == Kind::Conflict => {
+                Err(error) if error.kind() == ErrorKind::Conflict => {
                     self.branch =
                         self.agent.engine.branch_by_id(&self.agent.call, self.claim.id)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Refusal::of(Kind::Busy, "others keep writing to this session; try again"))
+        Err(Refusal::of(ErrorKind::Busy, "others keep writing to this session; try again"))
     }
 
     /// Takes secrets out of what is about to be recorded, if that is wanted; the call that notes
@@ -268,7 +268,7 @@ impl<'a> Prompt<'a> {
         self.reply().ask_with(question, spoken, &mut each).map_err(|error| {
             tracing::warn!(%error, "the model gave no answer");
             let data = json!({ "userMessageId": asked.to_string() });
-            Refusal::of(Kind::Internal, error.to_string()).with(data)
+            Refusal::of(ErrorKind::Internal, error.to_string()).with(data)
         })
     }
 
@@ -287,7 +287,7 @@ impl<'a> Prompt<'a> {
         let message = self
             .reply()
             .message(spoken, ended.as_ref().ok())
-            .map_err(|error| Refusal::of(Kind::TooLarge, format!("the answer: {error}")))?;
+            .map_err(|error| Refusal::of(ErrorKind::TooLarge, format!("the answer: {error}")))?;
         let Some(message) = message else { return Ok(false) };
         self.record(answer, message)?;
         Ok(true)

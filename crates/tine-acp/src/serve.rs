@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tine_core::{Json, Kind};
+use tine_core::{ErrorKind, Json};
 
 use crate::agent::{Agent, Task};
 use crate::lines::{self, LINE_BYTES, Line, Out};
@@ -50,7 +50,7 @@ pub fn serve(
             if working.fetch_add(1, Ordering::AcqRel) >= REQUESTS_AT_ONCE {
                 working.fetch_sub(1, Ordering::AcqRel);
                 let why = format!("{REQUESTS_AT_ONCE} requests are worked on; wait for one");
-                out.send(&wire::answer(&id, Err(Refusal::of(Kind::Busy, why))));
+                out.send(&wire::answer(&id, Err(Refusal::of(ErrorKind::Busy, why))));
                 continue;
             }
             let (out, working) = (&out, &working);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use tine_core::json::{JsonError, JsonErrorKind, Object};
-use tine_core::{Json, Kind, Limits};
+use tine_core::{ErrorKind, Json, Limits};
 use tine_engine::Error;
 
 use crate::json::json;
@@ -121,19 +121,19 @@ impl Refusal {
         Refusal { code, message: message.into(), data: None }
     }
 
-    pub(crate) fn of(kind: Kind, message: impl Into<String>) -> Self {
+    pub(crate) fn of(kind: ErrorKind, message: impl Into<String>) -> Self {
         Refusal::new(kind.json_rpc_code(), message)
     }
 
     /// The parameters are wrong.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Refusal::of(Kind::Invalid, message)
+        Refusal::of(ErrorKind::Invalid, message)
     }
 
     /// There is no such session.
     pub(crate) fn no_session(id: &str, why: &str) -> Self {
         let data = json!({ "sessionId": id });
-        Refusal::of(Kind::NotFound, format!("there is no session `{id}`{why}")).with(data)
+        Refusal::of(ErrorKind::NotFound, format!("there is no session `{id}`{why}")).with(data)
     }
 
     /// The message cannot be what it was named for.
@@ -164,7 +164,7 @@ impl Refusal {
         let code = error.get("code").and_then(|code| code.as_number()?.as_i64());
         let code = code.and_then(|code| code.try_into().ok());
         let message = error.get("message").and_then(Json::as_str).unwrap_or("no reason is given");
-        let code = code.unwrap_or_else(|| Kind::Internal.json_rpc_code());
+        let code = code.unwrap_or_else(|| ErrorKind::Internal.json_rpc_code());
         Refusal { code, message: message.to_owned(), data: error.get("data").cloned() }
     }
 }

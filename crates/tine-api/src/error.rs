@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tine_core::json::JsonError;
 use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
-use tine_core::{CommitHash, ConversationId, Kind, Name, TurnHash, TurnId};
+use tine_core::{CommitHash, ConversationId, ErrorKind, Name, TurnHash, TurnId};
 
 /// What every operation returns.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -20,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     /// The stable code of its kind.
     #[serde(rename = "code")]
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// A sentence that says what is wrong and what to do.
     pub message: String,
     /// What a caller needs to continue.
@@ -33,18 +33,18 @@ pub struct Error {
 
 impl Error {
     /// Returns an error with a sentence and nothing else.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let (message, details) = (message.into(), Box::default());
         Error { kind, message, details, source: None }
     }
 
     /// Returns an error about the request itself.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Error::new(Kind::Invalid, message)
+        Error::new(ErrorKind::Invalid, message)
     }
 
     /// The kind that surfaces report.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
@@ -79,26 +79,26 @@ macro_rules! from_core_errors {
 
 from_core_errors! {
     tine_core::ids::NameError: |error| match error.is_too_long() {
-        true => Kind::TooLarge,
-        false => Kind::Invalid,
+        true => ErrorKind::TooLarge,
+        false => ErrorKind::Invalid,
     };
-    tine_core::reference::ReferenceError: |error| Kind::Invalid;
-    tine_core::time::TimestampError: |error| Kind::Invalid;
-    tine_core::hash::DigestError: |error| Kind::Invalid;
+    tine_core::reference::ReferenceError: |error| ErrorKind::Invalid;
+    tine_core::time::TimestampError: |error| ErrorKind::Invalid;
+    tine_core::hash::DigestError: |error| ErrorKind::Invalid;
     tine_core::metadata::MetadataError: |error| match &error {
-        MetadataError::Name(error) if error.is_too_long() => Kind::TooLarge,
-        _ => Kind::Invalid,
+        MetadataError::Name(error) if error.is_too_long() => ErrorKind::TooLarge,
+        _ => ErrorKind::Invalid,
     };
     tine_core::message::MessageError: |error| match error.is_too_large() {
-        true => Kind::TooLarge,
-        false => Kind::Invalid,
+        true => ErrorKind::TooLarge,
+        false => ErrorKind::Invalid,
     };
-    tine_core::facts::SchemaError: |error| Kind::Invalid;
+    tine_core::facts::SchemaError: |error| ErrorKind::Invalid;
 }
 
 impl From<JsonError> for Error {
     fn from(error: JsonError) -> Self {
-        let kind = if error.is_too_deep() { Kind::TooLarge } else { Kind::Invalid };
+        let kind = if error.is_too_deep() { ErrorKind::TooLarge } else { ErrorKind::Invalid };
         Error::new(kind, format!("invalid JSON: {error}"))
     }
 }
@@ -106,7 +106,7 @@ impl From<JsonError> for Error {
 impl Error {
     /// Returns an error about one message of a call.
     pub fn message(index: usize, error: &MessageError) -> Self {
-        let kind = if error.is_too_large() { Kind::TooLarge } else { Kind::Invalid };
+        let kind = if error.is_too_large() { ErrorKind::TooLarge } else { ErrorKind::Invalid };
         let mut refusal = Error::new(kind, format!("message {index}: {error}"));
         refusal.details.message_index = Some(index);
         refusal

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
 use tine_core::facts::schema::moment;
-use tine_core::{Kind, Limits, Reference, Timestamp};
+use tine_core::{ErrorKind, Limits, Reference, Timestamp};
 
+use crate::command_error::{CommandError, Result};
 use crate::commands::{
     acp, annotations, append, blame, branch_moves, branches, commits, completions, config,
     conversations, demo, diff, drift, edits, entities, export, history, import, interpret, keys,
     maintenance, manual, mcp, merge, migrate, observations, pack, paths, purge, relations, repl,
     resolve, search, serve, show, sources, store, sync, timeline, token, tree, watch,
 };
-use crate::failure::{Failure, Result};
 use crate::input::InputSource;
 use crate::settings::{self, CliSettings, Setting, SettingOrigin};
 use crate::store_location::StoreLocation;
@@ -198,7 +198,7 @@ impl Globals {
             (Some(_), Some(_)) => {
                 let why = "TINE_SERVER and TINE_STORE are both set; unset one, or say --server or \
                            --store";
-                Err(Failure::invalid(why))
+                Err(CommandError::invalid(why))
             }
             (Some(value), None) => {
                 Ok(Some(Setting { value, origin: SettingOrigin::Variable("TINE_SERVER") }))
@@ -342,10 +342,10 @@ pub(crate) fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
 }
 
 /// Creates the error for a command that does not work over a server.
-pub(crate) fn local_only_error(command: &str, url: &str, instead: &str) -> Failure {
+pub(crate) fn local_only_error(command: &str, url: &str, instead: &str) -> CommandError {
     let why =
         format!("`{command}` works on the machine that keeps the store, not over {url}; {instead}");
-    Failure::refused(Kind::Unsupported, why)
+    CommandError::refused(ErrorKind::Unsupported, why)
 }
 
 /// When to use colours.

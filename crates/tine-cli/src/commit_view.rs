@@ -6,7 +6,7 @@ use tine_core::commit::{FacetTerm, Facets, FieldState, FieldValue};
 use tine_core::{CommitHash, EntityId, Name};
 use tine_engine::{CommitView, FieldChange, FieldConflict};
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::knowledge_view::{row, value, write_rows};
 use crate::terminal::text::{count, cut, visible, width, wrap};
 use crate::terminal::{Paint, Screen, precise_time, short_time};

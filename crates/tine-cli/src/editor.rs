@@ -4,9 +4,9 @@ use std::env;
 use std::io::Write;
 use std::process::Command;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::input::InputSource;
 use crate::session;
 
@@ -20,7 +20,7 @@ pub(crate) fn edit_text(text: &str) -> Result<String> {
     file.write_all(text.as_bytes())?;
     file.flush()?;
     let status = Command::new(program).args(words).arg(file.path()).status();
-    let failed = |why: String| Failure::refused(Kind::Invalid, why);
+    let failed = |why: String| CommandError::refused(ErrorKind::Invalid, why);
     match status {
         Err(error) => Err(failed(format!(
             "the editor `{program}` cannot be started: {error}; set EDITOR, or give the text \

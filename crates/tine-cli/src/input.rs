@@ -8,10 +8,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tine_core::json::{self, Json, JsonError, JsonErrorKind};
-use tine_core::{Body, Kind, Limits, Message, Role};
+use tine_core::{Body, ErrorKind, Limits, Message, Role};
 use tine_engine::Error;
 
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 
 /// Standard input or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,12 +49,12 @@ impl InputSource {
         File::open(path).map_err(|error| self.unreadable(&error))
     }
 
-    fn unreadable(&self, error: &io::Error) -> Failure {
+    fn unreadable(&self, error: &io::Error) -> CommandError {
         let kind = match error.kind() {
-            io::ErrorKind::NotFound => Kind::NotFound,
-            _ => Kind::Invalid,
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Invalid,
         };
-        Failure::refused(kind, format!("{} cannot be read: {error}", self.describe()))
+        CommandError::refused(kind, format!("{} cannot be read: {error}", self.describe()))
     }
 
     /// Reads all bytes, up to the limit for one request.
@@ -69,7 +69,7 @@ impl InputSource {
             let why = format!(
                 "{name} holds more than {limit} bytes, the limit for one request; nothing was stored"
             );
-            return Err(Failure::refused(Kind::TooLarge, why));
+            return Err(CommandError::refused(ErrorKind::TooLarge, why));
         }
         Ok(bytes)
     }
@@ -80,7 +80,7 @@ impl InputSource {
         let mut text = String::from_utf8(bytes).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             let name = self.describe();
-            Failure::invalid(format!("{name} is not valid UTF-8: the byte at offset {offset}"))
+            CommandError::invalid(format!("{name} is not valid UTF-8: the byte at offset {offset}"))
         })?;
         if text.ends_with('\n') {
             text.pop();
@@ -124,9 +124,9 @@ pub(crate) fn json_argument(name: &str, text: &str, limits: &Limits) -> Result<J
     json::parse(text.as_bytes(), limits.json_depth).map_err(|error| json_error(name, &error))
 }
 
-fn json_error(place: &str, error: &JsonError) -> Failure {
-    let kind = if error.is_too_deep() { Kind::TooLarge } else { Kind::Invalid };
-    Failure::refused(kind, format!("{place}: invalid JSON: {error}"))
+fn json_error(place: &str, error: &JsonError) -> CommandError {
+    let kind = if error.is_too_deep() { ErrorKind::TooLarge } else { ErrorKind::Invalid };
+    CommandError::refused(kind, format!("{place}: invalid JSON: {error}"))
 }
 
 /// Messages that were read from a file.
@@ -148,15 +148,15 @@ pub(crate) fn read_messages(source: &InputSource, limits: &Limits) -> Result<Inp
             prompt = match fields.remove("system") {
                 None | Some(Json::Null) => None,
                 Some(Json::String(prompt)) => Some(prompt),
-                Some(_) => return Err(Failure::invalid("`system` must be a text")),
+                Some(_) => return Err(CommandError::invalid("`system` must be a text")),
             };
             if let Some(other) = fields.keys().next() {
                 let why = format!("unknown field `{other}` beside `messages`; leave it out");
-                return Err(Failure::invalid(why));
+                return Err(CommandError::invalid(why));
             }
             match list {
                 Some(Json::Array(values)) => values,
-                _ => return Err(Failure::invalid("`messages` must be an array of messages")),
+                _ => return Err(CommandError::invalid("`messages` must be an array of messages")),
             }
         }
         Ok(value) => vec![value],

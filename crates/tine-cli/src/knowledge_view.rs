@@ -10,7 +10,7 @@ use tine_engine::{
     EntityView, InterpretationView, ObservationView, RunStatus, SourceView, StoredTurn,
 };
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::record_args::turn_key;
 use crate::terminal::text::{count, cut, visible, width};
 use crate::terminal::{Screen, short_time};

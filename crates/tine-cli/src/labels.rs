@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tine_core::{ConversationId, TurnHash, TurnId};
 use tine_engine::{CommitQuery, CommitView, TurnView};
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 
 /// Labels by turn.

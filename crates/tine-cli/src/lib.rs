@@ -8,10 +8,10 @@
 //! request, and exit codes come from its table of error kinds.
 
 mod arguments;
+mod command_error;
 mod commands;
 mod commit_view;
 mod editor;
-mod failure;
 pub mod graph;
 mod input;
 mod knowledge_view;
@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// Returns the definition of the command line, for completions and documentation.
 pub fn command() -> clap::Command {
@@ -62,7 +62,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     if arguments.len() < 2 {
         // Without arguments, show the help.
         let _ = eprint_help();
-        return ExitCode::from(tine_core::Kind::Invalid.exit_code());
+        return ExitCode::from(tine_core::ErrorKind::Invalid.exit_code());
     }
     let arguments = arguments::with_api_joined(arguments);
     // Usage errors are reported before parsing has succeeded, so look for the flag directly.
@@ -75,7 +75,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) if wants_json && error.use_stderr() => {
-            return Failure::usage(&error).report(true);
+            return CommandError::usage(&error).report(true);
         }
         Err(error) => {
             // A pipe that closes while help is printed is not an error.
@@ -85,7 +85,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     };
     let json = parsed.globals.json;
     match commands::run(parsed) {
-        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(()) | Err(CommandError::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
     }
 }

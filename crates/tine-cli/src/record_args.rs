@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use tine_core::{EntityId, Kind, ObservationId, Reference, Role};
+use tine_core::{EntityId, ErrorKind, ObservationId, Reference, Role};
 use tine_engine::{End, EntityView};
 
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::CliSession;
 
 /// Prefix of a conversation given as an endpoint.
@@ -33,7 +33,7 @@ pub(crate) fn turn_key(it: &EntityView) -> Option<String> {
 pub(crate) fn resolve_entity(session: &CliSession, text: &str) -> Result<EntityId> {
     if text.starts_with("ent_") || !text.contains(':') {
         return text.parse().map_err(|_| {
-            Failure::invalid(format!(
+            CommandError::invalid(format!(
                 "`{text}` names no entity; give an id such as ent_… (`tine entity list`) or a \
                  turn as CONVERSATION:TURN"
             ))
@@ -41,15 +41,15 @@ pub(crate) fn resolve_entity(session: &CliSession, text: &str) -> Result<EntityI
     }
     let mut found = matching_slots(session, text)?;
     match found.len() {
-        0 => Err(Failure::refused(
-            Kind::NotFound,
+        0 => Err(CommandError::refused(
+            ErrorKind::NotFound,
             format!(
                 "no turn was stored as `{text}`; `tine entity list --type agent_message` lists \
                  those that were"
             ),
         )),
         1 => Ok(found.remove(0).id),
-        _ => Err(Failure::AmbiguousTurnKey { key: text.to_owned(), slots: found }),
+        _ => Err(CommandError::AmbiguousTurnKey { key: text.to_owned(), slots: found }),
     }
 }
 
@@ -68,7 +68,7 @@ fn matching_slots(session: &CliSession, key: &str) -> Result<Vec<EntityView>> {
         let Ok(conversation) = session.conversation_id(conversation) else { continue };
         for turn_id in candidate_turn_ids(rest) {
             let mut found = match knowledge.slots(&session.call, &conversation, turn_id) {
-                Err(error) if error.kind() == Kind::NotFound => break,
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
                 found => found?,
             };
             found.retain(|it| turn_id == rest || is_key_of(it));

@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read};
 
 use tine_client::Client;
-use tine_core::{ConversationId, Kind, OperationHash};
+use tine_core::{ConversationId, ErrorKind, OperationHash};
 use tine_engine::{
     Call, Delta, Error, Listing, LogEnd, LogMark, LogMerges, Page, Peer, Pulled, Result, Scope,
 };
@@ -68,7 +68,7 @@ fn unreadable(error: BundleError) -> Error {
         BundleError::Engine(error) => error,
         BundleError::Read { source, .. } => {
             let why = format!("what the server sent broke off ({source}); sync again");
-            tine_api::Error::new(Kind::Busy, why).into()
+            tine_api::Error::new(ErrorKind::Busy, why).into()
         }
         error => tine_api::Error::from(error).into(),
     }

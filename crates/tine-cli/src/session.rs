@@ -6,7 +6,7 @@ use tine_api::Answer;
 
 use serde::Serialize;
 use tine_client::Client;
-use tine_core::{ConversationId, Kind, Limits, Name, ProjectId, Reference};
+use tine_core::{ConversationId, ErrorKind, Limits, Name, ProjectId, Reference};
 use tine_engine::{
     Call, Engine, Knowledge, Listing, Operations, Page, SystemClock, SystemEntropy, TurnRef,
     Versions,
@@ -14,7 +14,7 @@ use tine_engine::{
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, local_only_error};
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
 
@@ -164,15 +164,15 @@ impl CliSession {
         let listing = self.engine.conversations(&self.call, false, page)?;
         let mut ids: Vec<ConversationId> = listing.items.into_iter().map(|it| it.id).collect();
         match ids.len() {
-            0 => Err(Failure::refused(
-                Kind::NotFound,
+            0 => Err(CommandError::refused(
+                ErrorKind::NotFound,
                 format!(
                     "there is no conversation in the project `{}`; `tine new` makes one",
                     self.call.project
                 ),
             )),
             1 => Ok(ids.remove(0)),
-            _ => Err(Failure::AmbiguousConversation {
+            _ => Err(CommandError::AmbiguousConversation {
                 conversations: ids,
                 more: listing.next.is_some(),
             }),
@@ -184,7 +184,7 @@ impl CliSession {
     pub(crate) fn scope(&self) -> Result<Option<ConversationId>> {
         match self.conversation() {
             Ok(conversation) => Ok(Some(conversation)),
-            Err(Failure::AmbiguousConversation { .. }) => Ok(None),
+            Err(CommandError::AmbiguousConversation { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
     }

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use tine_analysis::{Account, Finding, Interpreter, InterpreterInfo, Material};
 use tine_core::json::Object;
-use tine_core::{Json, Kind};
+use tine_core::{ErrorKind, Json};
 use tine_engine::{Interpreters, RULES};
 use tine_llm::{Model, ModelInterpreter, Provider};
 
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::user_dirs;
 
 /// Name of a settings file.
@@ -128,7 +128,7 @@ impl CliSettings {
         let there = settings.load_file(&file.value, false)?;
         if !there && file.origin != SettingOrigin::Default {
             let why = format!("there is no file of settings {}", file.value.display());
-            return Err(Failure::refused(Kind::NotFound, why));
+            return Err(CommandError::refused(ErrorKind::NotFound, why));
         }
         Ok(settings)
     }
@@ -153,8 +153,9 @@ impl CliSettings {
             let place = error.span().map_or(0, |span| span.start);
             parse_error(path, &text, place, error.message())
         })?;
-        let wrong =
-            |key: &str, why: &str| Failure::invalid(format!("{}: `{key}` {why}", path.display()));
+        let wrong = |key: &str, why: &str| {
+            CommandError::invalid(format!("{}: `{key}` {why}", path.display()))
+        };
         let elsewhere = "says where the store is, and cannot stand in the store's own folder";
         let misplaced = [
             ("store", written.store.is_some()),
@@ -169,7 +170,7 @@ impl CliSettings {
         }
         for (name, model) in written.models {
             let provider = Provider::new(&name, model)
-                .map_err(|error| Failure::invalid(format!("{}: {error}", path.display())))?;
+                .map_err(|error| CommandError::invalid(format!("{}: {error}", path.display())))?;
             if RESERVED_NAMES.contains(&name.as_str()) {
                 let key = format!("models.{name}");
                 return Err(wrong(&key, "has a name that is taken; give it another"));
@@ -218,10 +219,10 @@ impl CliSettings {
         let Some(set) = self.models.get(name) else {
             let names: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
             let why = format!("there is no model `{name}`; there is {}", names.join(", "));
-            return Err(Failure::refused(Kind::NotFound, why));
+            return Err(CommandError::refused(ErrorKind::NotFound, why));
         };
         let model = Model::new(set.value.clone());
-        let model = model.map_err(|error| Failure::invalid(error.to_string()))?;
+        let model = model.map_err(|error| CommandError::invalid(error.to_string()))?;
         Ok(tine_llm::reply::Responder::Provider(model))
     }
 
@@ -236,7 +237,7 @@ impl CliSettings {
         }
         let Some(default) = &self.interpreter else { return Ok(interpreters) };
         interpreters.by_default(&default.value).map_err(|error| {
-            Failure::invalid(format!("{}: `interpret.default`: {error}", default.origin))
+            CommandError::invalid(format!("{}: `interpret.default`: {error}", default.origin))
         })
     }
 }
@@ -298,7 +299,7 @@ fn set_if_unset<T>(place: &mut Option<Setting<T>>, path: &Path, value: Option<T>
 pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Setting<PathBuf>>> {
     if let Some(path) = named {
         if path.as_os_str().is_empty() {
-            return Err(Failure::invalid("--config is empty; give a file"));
+            return Err(CommandError::invalid("--config is empty; give a file"));
         }
         return Ok(Some(Setting {
             value: path.to_owned(),
@@ -318,9 +319,12 @@ pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Setting<PathBuf>>
 /// store reports it.
 fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
     let unreadable = |error: io::Error| {
-        let kind =
-            if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Invalid };
-        Failure::refused(kind, format!("{} cannot be read: {error}", path.display()))
+        let kind = if error.kind() == io::ErrorKind::NotFound {
+            ErrorKind::NotFound
+        } else {
+            ErrorKind::Invalid
+        };
+        CommandError::refused(kind, format!("{} cannot be read: {error}", path.display()))
     };
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -336,20 +340,20 @@ fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
     };
     if found.len() > MAX_FILE_BYTES {
         let why = format!("{} is too large for a file of settings", path.display());
-        return Err(Failure::refused(Kind::TooLarge, why));
+        return Err(CommandError::refused(ErrorKind::TooLarge, why));
     }
     fs::read_to_string(path).map(Some).map_err(unreadable)
 }
 
 /// Creates an error with the file, the line and, for an invalid value, its key. The line itself is
 /// not repeated, because it may contain a misplaced secret.
-fn parse_error(path: &Path, text: &str, place: usize, why: &str) -> Failure {
+fn parse_error(path: &Path, text: &str, place: usize, why: &str) -> CommandError {
     let before = text.get(..place).unwrap_or(text);
     let number = before.matches('\n').count() + 1;
     let why = why.trim().replace('\n', "; ");
     let key = key_at(text, number).filter(|_| !why.starts_with("unknown field"));
     let key = key.map_or(String::new(), |key| format!("`{key}`: "));
-    Failure::invalid(format!("{}, line {number}: {key}{why}", path.display()))
+    CommandError::invalid(format!("{}, line {number}: {key}{why}", path.display()))
 }
 
 /// Returns the key that a line sets, prefixed with its table.

@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_sqlite::OpenOptions;
 use tine_sqlite::SqliteStore;
 use tine_store::{OpenMode, Store};
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::user_dirs;
 
 /// The location of a store.
@@ -38,7 +38,7 @@ impl StoreLocation {
             return Ok(StoreLocation::Database(PostgresAddress::parse(text)?));
         }
         if name.as_os_str().is_empty() {
-            return Err(Failure::invalid("the store's path is empty; give a folder"));
+            return Err(CommandError::invalid("the store's path is empty; give a folder"));
         }
         if looks_like_address(name) {
             let why = format!(
@@ -46,7 +46,7 @@ impl StoreLocation {
                  that name is ./{0}",
                 name.display()
             );
-            return Err(Failure::invalid(why));
+            return Err(CommandError::invalid(why));
         }
         Ok(StoreLocation::Folder(name.to_owned()))
     }
@@ -89,7 +89,7 @@ impl StoreLocation {
                     "no home folder is known; say where {name} is with \
                                    XDG_CONFIG_HOME"
                 );
-                Failure::invalid(why)
+                CommandError::invalid(why)
             })?,
         };
         Ok(folder.join(name))
@@ -99,8 +99,8 @@ impl StoreLocation {
     pub(crate) fn into_folder(self) -> Result<PathBuf> {
         match self {
             StoreLocation::Folder(folder) => Ok(folder),
-            StoreLocation::Database(_) => Err(Failure::refused(
-                Kind::Unsupported,
+            StoreLocation::Database(_) => Err(CommandError::refused(
+                ErrorKind::Unsupported,
                 "this is done to the files of a store in a folder; give a path, not the address \
                  of a database",
             )),

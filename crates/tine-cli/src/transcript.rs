@@ -6,8 +6,8 @@ use tine_core::{Body, Json, Role, Status};
 use tine_engine::{Presence, TurnView};
 use tine_store::Content;
 
+use crate::command_error::Result;
 use crate::commit_view::first_line;
-use crate::failure::Result;
 use crate::labels::Labels;
 use crate::terminal::text::{cut, visible, wrap};
 use crate::terminal::{Screen, short_time};

@@ -4,7 +4,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 
 /// Returns the folder of the user's default store.
 pub(crate) fn user_store() -> Result<PathBuf> {
@@ -20,7 +20,9 @@ pub(crate) fn demo_store() -> Result<PathBuf> {
 /// Returns the folder of the user's signing keys.
 pub(crate) fn keys() -> Result<PathBuf> {
     let folder = config_folder().ok_or_else(|| {
-        Failure::invalid("no home folder is known; say where keys are kept with XDG_CONFIG_HOME")
+        CommandError::invalid(
+            "no home folder is known; say where keys are kept with XDG_CONFIG_HOME",
+        )
     })?;
     Ok(folder.join("keys"))
 }
@@ -42,7 +44,9 @@ fn data_folder() -> Result<PathBuf> {
     user_folder("XDG_DATA_HOME", ".local/share")
         .or_else(|| absolute_from_env("LOCALAPPDATA"))
         .ok_or_else(|| {
-            Failure::invalid("no home folder is known; say where the store is with --store PATH")
+            CommandError::invalid(
+                "no home folder is known; say where the store is with --store PATH",
+            )
         })
 }
 

@@ -222,7 +222,7 @@ impl Home {
             .unwrap_or_else(|error| panic!("{error}: {machine:?}"));
         assert_eq!(document["error"]["code"], code, "tine {arguments:?}: {document}");
         let person = self.run_with(arguments, input);
-        let kind = tine_core::Kind::ALL.into_iter().find(|kind| kind.code() == code);
+        let kind = tine_core::ErrorKind::ALL.into_iter().find(|kind| kind.code() == code);
         let exit = i32::from(kind.expect("a known code").exit_code());
         assert_eq!((person.code, machine.code), (exit, exit), "tine {arguments:?}: {person:?}");
         assert!(person.err.starts_with("error: "), "{}", person.err);

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish, is_again, run_suite_again};
 
@@ -99,7 +99,7 @@ impl Remote {
     }
 }
 
-fn check_refused(ran: &Ran, kind: Kind, word: &str) {
+fn check_refused(ran: &Ran, kind: ErrorKind, word: &str) {
     assert_eq!(ran.code, i32::from(kind.exit_code()), "{ran:?}");
     assert!(ran.err.starts_with("error: ") && ran.err.contains(word), "{}", ran.err);
 }
@@ -120,7 +120,7 @@ fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
     ];
     for (arguments, instead) in calls {
         let ran = remote.run(arguments);
-        check_refused(&ran, Kind::Unsupported, instead);
+        check_refused(&ran, ErrorKind::Unsupported, instead);
         assert!(ran.err.contains(&remote.server.url), "{}", ran.err);
     }
     assert_eq!(remote.run(&["completions", "bash"]).code, 0, "the environment is no reason");
@@ -147,9 +147,9 @@ fn arguments_say_more_than_the_environment_and_neither_may_say_both() {
     assert!(remote.run(&["ls", "--store", "other"]).out.contains("here"));
     let url = remote.server.url.as_str();
     let both = remote.run(&["ls", "--store", "other", "--server", url]);
-    check_refused(&both, Kind::Invalid, "cannot be used with");
+    check_refused(&both, ErrorKind::Invalid, "cannot be used with");
     let both = finish(remote.command(&["ls"]).env("TINE_STORE", "other"), b"");
-    check_refused(&both, Kind::Invalid, "both set");
+    check_refused(&both, ErrorKind::Invalid, "both set");
     let argument = finish(remote.command(&["ls", "--server", url]).env("TINE_STORE", "other"), b"");
     assert!(argument.out.contains("there"));
     let empty =
@@ -163,10 +163,10 @@ fn a_server_that_is_not_there_is_busy_and_an_address_that_is_none_invalid() {
     let listen = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let free = format!("http://{}", listen.local_addr().expect("it has one"));
     drop(listen);
-    check_refused(&remote.run(&["ls", "--server", &free]), Kind::Busy, "is it running?");
+    check_refused(&remote.run(&["ls", "--server", &free]), ErrorKind::Busy, "is it running?");
     for address in ["127.0.0.1:8000", "ftp://localhost", "http://"] {
         let ran = remote.run(&["ls", "--server", address]);
-        check_refused(&ran, Kind::Invalid, "http://127.0.0.1:8000");
+        check_refused(&ran, ErrorKind::Invalid, "http://127.0.0.1:8000");
     }
 }
 
@@ -187,9 +187,13 @@ fn a_token_comes_from_a_file_or_the_environment_and_reaches_as_far_as_it_says() 
     };
     assert_eq!(with(&writes, &["new", "trip"]).code, 0);
     assert_eq!(with(&reads, &["ls"]).code, 0);
-    check_refused(&with(&reads, &["new", "other"]), Kind::Forbidden, "may only read");
-    check_refused(&with("tine_guessed", &["ls"]), Kind::Unauthorized, "not valid");
-    check_refused(&with(&writes, &["ls", "--project", "p"]), Kind::Forbidden, "does not reach");
+    check_refused(&with(&reads, &["new", "other"]), ErrorKind::Forbidden, "may only read");
+    check_refused(&with("tine_guessed", &["ls"]), ErrorKind::Unauthorized, "not valid");
+    check_refused(
+        &with(&writes, &["ls", "--project", "p"]),
+        ErrorKind::Forbidden,
+        "does not reach",
+    );
     let file = remote.home.write("token.txt", format!("{reads}\n"));
     let ran = with("tine_guessed", &["ls", "--token-file", &file]);
     assert!(ran.out.contains("trip"), "a file counts more than the environment: {ran:?}");

@@ -280,7 +280,7 @@ fn what_was_done_outside_of_conversations_travels_while_one_log_begins_the_other
     // That is said, and everything else is synced all the same.
     home.ok(&["append", "-c", "trip", "and more"]);
     let ran = home.run(&["--json", "sync", &server.url]);
-    assert_eq!(ran.code, i32::from(tine_core::Kind::Unsupported.exit_code()), "{ran:?}");
+    assert_eq!(ran.code, i32::from(tine_core::ErrorKind::Unsupported.exit_code()), "{ran:?}");
     let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(done["pushed"]["turns"], 1, "{done}");
     let kept = done["kept_back"].as_array().unwrap();
@@ -331,7 +331,7 @@ fn what_the_other_side_erased_is_erased_here_only_where_that_is_said() {
     other.ok(&["purge", &source, "--yes"]);
     for pull in [&["--json", "sync", &server.url, "--pull"][..], &["--json", "sync", &server.url]] {
         let ran = home.run(pull);
-        assert_eq!(ran.code, i32::from(tine_core::Kind::Protected.exit_code()), "{ran:?}");
+        assert_eq!(ran.code, i32::from(tine_core::ErrorKind::Protected.exit_code()), "{ran:?}");
         let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
         let kept = done["kept_back"].as_array().unwrap();
         let ids: BTreeSet<&str> =
@@ -356,7 +356,7 @@ fn an_erasure_is_told_until_it_is_done_also_where_both_sides_went_on() {
     home.ok(&["append", "-c", "one", "a secret"]);
     completed(&home, &server.url);
     other.ok(&["purge", "main", "-c", "one", "--yes"]);
-    let protected = i32::from(tine_core::Kind::Protected.exit_code());
+    let protected = i32::from(tine_core::ErrorKind::Protected.exit_code());
     assert_eq!(home.run(&["sync", &server.url]).code, protected);
     for said in ["x", "y"] {
         home.ok(&["append", "-c", "one", said]);

@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tine_api::{Call, Error, ErrorDetails, Result, SourceBytes};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_net::retry::{Policy, retry_after};
 use tine_net::tls::is_untrusted;
 use ureq::tls::TlsConfig;
@@ -93,7 +93,7 @@ impl Exchange {
             let why = format!(
                 "`{address}` is not the address of a server; give one such as http://127.0.0.1:8000"
             );
-            return Err(refusal(Kind::Invalid, why));
+            return Err(refusal(ErrorKind::Invalid, why));
         }
         let tls = if secure { tls()? } else { TlsConfig::default() };
         let config = Agent::config_builder()
@@ -110,8 +110,8 @@ impl Exchange {
 
     pub(crate) fn with_token(self, token: &str) -> Result<Self> {
         let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
-        let mut value =
-            value.map_err(|_| refusal(Kind::Invalid, "the token holds characters no token has"))?;
+        let mut value = value
+            .map_err(|_| refusal(ErrorKind::Invalid, "the token holds characters no token has"))?;
         value.set_sensitive(true);
         Ok(Exchange { token: Some(value), ..self })
     }
@@ -172,7 +172,7 @@ impl Exchange {
                 }
                 Err(error) => self.broken(&error, again),
             };
-            if !again || failed.kind() != Kind::Busy {
+            if !again || failed.kind() != ErrorKind::Busy {
                 return Err(failed);
             }
             match retries.next_pause(wanted) {
@@ -297,7 +297,7 @@ impl Exchange {
                 }
                 Err(error) => self.broken(&error, true),
             };
-            match retries.next_pause(wanted).filter(|_| failed.kind() == Kind::Busy) {
+            match retries.next_pause(wanted).filter(|_| failed.kind() == ErrorKind::Busy) {
                 Some(pause) => sleep(pause),
                 None => return Err(failed),
             }
@@ -372,7 +372,7 @@ impl Exchange {
         match status {
             StatusCode::PARTIAL_CONTENT => Ok(Some(bytes)),
             status if status == nowhere => Ok(None),
-            _ => Err(refusal(Kind::Internal, "the server does not give a part of a source")),
+            _ => Err(refusal(ErrorKind::Internal, "the server does not give a part of a source")),
         }
     }
 
@@ -387,25 +387,25 @@ impl Exchange {
         ) || matches!(error, ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused);
         match error {
             _ if is_untrusted(error) => refusal(
-                Kind::Invalid,
+                ErrorKind::Invalid,
                 format!(
                     "the server at {address} cannot be trusted ({error}); SSL_CERT_FILE names the \
                      certificates of an authority of your own"
                 ),
             ),
             ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl => {
-                refusal(Kind::Invalid, format!("this cannot be sent to {address}: {error}"))
+                refusal(ErrorKind::Invalid, format!("this cannot be sent to {address}: {error}"))
             }
             _ if unreached => refusal(
-                Kind::Busy,
+                ErrorKind::Busy,
                 format!("the server at {address} cannot be reached ({error}); is it running?"),
             ),
             _ if again => refusal(
-                Kind::Busy,
+                ErrorKind::Busy,
                 format!("the server at {address} did not answer ({error}); try again"),
             ),
             _ => refusal(
-                Kind::Busy,
+                ErrorKind::Busy,
                 format!(
                     "the server at {address} did not answer ({error}); look whether the change was \
                      made before you make it again, or give it a key"
@@ -418,13 +418,13 @@ impl Exchange {
 /// Returns the certificates that this machine trusts.
 fn tls() -> Result<TlsConfig> {
     tine_net::tls::http_client().map_err(|error| {
-        refusal(Kind::Invalid, format!("{error}; SSL_CERT_FILE names a file of them"))
+        refusal(ErrorKind::Invalid, format!("{error}; SSL_CERT_FILE names a file of them"))
     })
 }
 
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| {
-        refusal(Kind::Internal, format!("the server's answer cannot be read: {error}"))
+        refusal(ErrorKind::Internal, format!("the server's answer cannot be read: {error}"))
     })
 }
 
@@ -447,7 +447,7 @@ fn refused(response: Response<Body>) -> Error {
         return refusal(kind_of(status), why);
     };
     Error {
-        kind: Kind::parse(&problem.code).unwrap_or_else(|| kind_of(status)),
+        kind: ErrorKind::parse(&problem.code).unwrap_or_else(|| kind_of(status)),
         message: problem.detail,
         details: Box::new(problem.details),
         source: None,
@@ -455,12 +455,12 @@ fn refused(response: Response<Body>) -> Error {
 }
 
 /// Returns the kind of a status that a proxy or gateway returned.
-fn kind_of(status: StatusCode) -> Kind {
+fn kind_of(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
-        401 | 407 => Kind::Unauthorized,
-        403 => Kind::Forbidden,
-        413 => Kind::TooLarge,
-        429 | 502 | 503 | 504 => Kind::Busy,
-        _ => Kind::Internal,
+        401 | 407 => ErrorKind::Unauthorized,
+        403 => ErrorKind::Forbidden,
+        413 => ErrorKind::TooLarge,
+        429 | 502 | 503 | 504 => ErrorKind::Busy,
+        _ => ErrorKind::Internal,
     }
 }

@@ -4,12 +4,12 @@
 //! or is silent for longer than the server ever is, it reconnects after that position: every
 //! operation is returned exactly once, in order, however often the connection breaks.
 
-use std::io::{ErrorKind, Read};
+use std::io::{self, Read};
 use std::thread::sleep;
 use std::time::Duration;
 
 use tine_api::{FeedEntry, FeedFilter, Result};
-use tine_core::{FeedPosition, Kind};
+use tine_core::{ErrorKind, FeedPosition};
 use tine_net::retry::{Policy, Retries};
 use tine_net::sse::Events;
 
@@ -48,7 +48,10 @@ impl Client {
                 follower.at = Some(FeedPosition(entry.position.0.saturating_sub(1)));
                 follower.stream = None;
             } else if follower.stream.is_none() {
-                return Err(refusal(Kind::Busy, "the server broke off before it said anything"));
+                return Err(refusal(
+                    ErrorKind::Busy,
+                    "the server broke off before it said anything",
+                ));
             }
         }
         Ok(follower)
@@ -64,7 +67,7 @@ impl Follower<'_> {
                 match self.connect() {
                     Ok(()) => self.retries.reset(),
                     Err(error) => {
-                        let again = error.kind() == Kind::Busy;
+                        let again = error.kind() == ErrorKind::Busy;
                         match self.retries.next_pause(None).filter(|_| again) {
                             Some(pause) => sleep(pause),
                             None => return Err(error),
@@ -102,8 +105,11 @@ impl Follower<'_> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let event = match stream.next_event() {
             Ok(Some(event)) => event,
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                return Err(refusal(Kind::Internal, format!("the change feed is broken: {error}")));
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(refusal(
+                    ErrorKind::Internal,
+                    format!("the change feed is broken: {error}"),
+                ));
             }
             // Cut off, also in the middle of an event: what is not complete comes again.
             Ok(None) | Err(_) => {
@@ -116,8 +122,9 @@ impl Follower<'_> {
             self.at = self.at.max(id.map(FeedPosition));
             return Ok(None);
         }
-        let data = String::from_utf8(event.data)
-            .map_err(|_| refusal(Kind::Internal, "the change feed is broken: it is not UTF-8"))?;
+        let data = String::from_utf8(event.data).map_err(|_| {
+            refusal(ErrorKind::Internal, "the change feed is broken: it is not UTF-8")
+        })?;
         let entry = FeedEntry::from_json(&data).map_err(|error| unreadable(&error.to_string()))?;
         Ok(Some(entry))
     }

@@ -37,7 +37,7 @@ mod url_path;
 mod versions;
 
 use tine_api::{Error, Result};
-use tine_core::{Kind, Limits};
+use tine_core::{ErrorKind, Limits};
 
 pub use follow::Follower;
 pub use transfer::BundleStream;
@@ -80,6 +80,6 @@ impl std::fmt::Debug for Client {
 }
 
 /// Returns a refusal that was not the server's own.
-fn refusal(kind: Kind, message: impl Into<String>) -> Error {
+fn refusal(kind: ErrorKind, message: impl Into<String>) -> Error {
     Error::new(kind, message)
 }

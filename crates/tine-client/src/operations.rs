@@ -12,7 +12,7 @@ use tine_api::{
     SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone,
     UsageTotals, Verified, Window, WindowQuery,
 };
-use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
+use tine_core::{ConversationId, ErrorKind, Name, ProjectId, Reference, Role};
 
 use crate::exchange::{AnswerTimeout, ClientRequest};
 use crate::url_path::UrlPath;
@@ -66,7 +66,7 @@ impl Client {
         timeout: AnswerTimeout,
     ) -> Result<T> {
         let body = serde_json::to_vec(body).map_err(|error| {
-            refusal(Kind::Internal, format!("the request cannot be written: {error}"))
+            refusal(ErrorKind::Internal, format!("the request cannot be written: {error}"))
         })?;
         self.exchange.ask(&ClientRequest {
             method,
@@ -145,7 +145,7 @@ impl Client {
 
 /// Returns an answer that cannot be read is the server's fault.
 pub(crate) fn unreadable(why: &str) -> Error {
-    refusal(Kind::Internal, format!("the server's answer cannot be read: {why}"))
+    refusal(ErrorKind::Internal, format!("the server's answer cannot be read: {why}"))
 }
 
 /// Conversations of an answer belong to the project of the call.
@@ -304,7 +304,7 @@ impl Operations for Client {
             }
             Ok((count, next))
         })?;
-        let whole = whole.ok_or_else(|| refusal(Kind::Internal, "a path has no page"))?;
+        let whole = whole.ok_or_else(|| refusal(ErrorKind::Internal, "a path has no page"))?;
         Ok(PathPage { next, ..whole })
     }
 
@@ -331,7 +331,7 @@ impl Operations for Client {
             }
             Ok((count, next))
         })?;
-        let whole = whole.ok_or_else(|| refusal(Kind::Internal, "a topology has no page"))?;
+        let whole = whole.ok_or_else(|| refusal(ErrorKind::Internal, "a topology has no page"))?;
         Ok(TopologyPage { next, ..whole })
     }
 
@@ -341,7 +341,7 @@ impl Operations for Client {
         if given > limit {
             let why =
                 format!("bytes in a search: at most {limit}, not {given}; nothing was stored");
-            return Err(refusal(Kind::TooLarge, why));
+            return Err(refusal(ErrorKind::TooLarge, why));
         }
         let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));
         let address = UrlPath::of(&["search"])
@@ -542,7 +542,8 @@ impl Operations for Client {
         let address = UrlPath::of(&["stats"]).with_option(WITHIN, conversation);
         let found: Stats = self.get(call, address.with("usage", true))?;
         let usage = found.usage;
-        let usage = usage.ok_or_else(|| refusal(Kind::Internal, "the answer tells no usage"))?;
+        let usage =
+            usage.ok_or_else(|| refusal(ErrorKind::Internal, "the answer tells no usage"))?;
         Ok(usage)
     }
 

@@ -1,7 +1,7 @@
 //! Pages of any size out of pages of the server's size.
 
 use tine_api::{Error, Result};
-use tine_core::{Kind, Limits};
+use tine_core::{ErrorKind, Limits};
 
 /// Returns how many rows a server gives at once.
 pub(crate) fn server_rows() -> usize {
@@ -16,7 +16,7 @@ pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
         Some(0) => Err(Error::invalid("a page holds at least one row; `limit` is 0")),
         Some(given) if given > most => {
             let why = format!("rows in a page: at most {most}, not {given}; nothing was stored");
-            Err(Error::new(Kind::TooLarge, why))
+            Err(Error::new(ErrorKind::TooLarge, why))
         }
         Some(wanted) => Ok(wanted),
     }

@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use tine_api::{Call, Listing, LogEnd, LogHashes, LogMark, LogMerges, Page, Pulled, Result};
-use tine_core::{ConversationId, Kind, OperationHash};
+use tine_core::{ConversationId, ErrorKind, OperationHash};
 
 use crate::operations::WITHIN;
 use crate::transfer::{MEDIA_TYPE, SILENCE};
@@ -40,7 +40,7 @@ impl Client {
         let found: LogHashes = self.get(call, address.with("seq", entries.join(",")))?;
         if found.hashes.len() != entries.len() {
             let why = "the server returned another number of hashes than requested";
-            return Err(refusal(Kind::Internal, why));
+            return Err(refusal(ErrorKind::Internal, why));
         }
         Ok(found.hashes)
     }

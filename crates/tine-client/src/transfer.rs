@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use tine_api::{Call, Imported, Result};
-use tine_core::{ConversationId, Kind, ProjectId};
+use tine_core::{ConversationId, ErrorKind, ProjectId};
 
 use crate::url_path::UrlPath;
 use crate::{Client, refusal};
@@ -34,7 +34,7 @@ impl BundleStream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
                     let why = format!("the bundle broke off ({error}); export it again");
-                    return Err(refusal(Kind::Busy, why));
+                    return Err(refusal(ErrorKind::Busy, why));
                 }
             };
             if let Err(error) = out.write_all(&piece[..size]) {

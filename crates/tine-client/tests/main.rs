@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use tine_api::{Call, ConversationPatch, FeedFilter, Operations};
 use tine_client::Client;
-use tine_core::{ConversationId, FeedPosition, Kind, Limits};
+use tine_core::{ConversationId, ErrorKind, FeedPosition, Limits};
 
 /// A server that gives one answer for each connection, and what it was asked.
 struct Script {
@@ -97,12 +97,12 @@ fn a_change_without_a_key_is_sent_once_and_one_with_a_key_again() {
     let script = Script::of(vec![busy()]);
     let call = Call::by("x");
     let refused = script.client().patch_conversation(&call, &trip(), hide()).expect_err("once");
-    assert_eq!((refused.kind(), refused.to_string().as_str()), (Kind::Busy, "try again"));
+    assert_eq!((refused.kind(), refused.to_string().as_str()), (ErrorKind::Busy, "try again"));
     assert_eq!(script.asked().len(), 1);
 
     let script = Script::of(vec![String::new()]);
     let broken = script.client().patch_conversation(&call, &trip(), hide()).expect_err("once");
-    assert_eq!(broken.kind(), Kind::Busy);
+    assert_eq!(broken.kind(), ErrorKind::Busy);
     assert!(broken.to_string().contains("look whether the change was made"), "{broken}");
     assert_eq!(script.asked().len(), 1);
 
@@ -123,7 +123,7 @@ fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
     let read = |input: &mut dyn Read| {
         let mut text = String::new();
         let read = input.read_to_string(&mut text);
-        read.map_err(|error| tine_api::Error::new(Kind::Busy, error.to_string()))?;
+        read.map_err(|error| tine_api::Error::new(ErrorKind::Busy, error.to_string()))?;
         Ok(text)
     };
     let script = Script::of(vec![busy(), String::new(), cut, whole]);
@@ -132,7 +132,7 @@ fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
     assert_eq!(script.asked().len(), 4);
     let script = Script::of(vec![busy(), busy(), busy(), busy(), busy()]);
     let refused = script.client().read_delta(&call, &trip(), None, "log", read);
-    assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Busy));
+    assert_eq!(refused.map_err(|error| error.kind()), Err(ErrorKind::Busy));
     assert_eq!(script.asked().len(), 5);
 }
 
@@ -140,7 +140,7 @@ fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
 fn a_server_that_stays_busy_is_given_up() {
     let script = Script::of(vec![busy(), busy(), busy(), busy(), busy()]);
     let refused = script.client().conversation(&Call::by("x"), &trip()).expect_err("five times");
-    assert_eq!(refused.kind(), Kind::Busy);
+    assert_eq!(refused.kind(), ErrorKind::Busy);
     assert_eq!(script.asked().len(), 5);
 }
 
@@ -152,7 +152,10 @@ fn a_refusal_keeps_its_sentence_and_its_details() {
     );
     let script = Script::of(vec![answer("409 Conflict", "", &body)]);
     let refused = script.client().conversation(&Call::by("x"), &trip()).expect_err("refused");
-    assert_eq!((refused.kind, refused.message.as_str()), (Kind::Conflict, "somebody was first"));
+    assert_eq!(
+        (refused.kind, refused.message.as_str()),
+        (ErrorKind::Conflict, "somebody was first")
+    );
     let tip = refused.details.actual_tip.as_ref().expect("the tip of the branch");
     assert_eq!(tip.turn.map(|turn| turn.to_string()).as_deref(), Some(id));
     assert_eq!(refused.details.deleted_by, Some(7));
@@ -163,11 +166,11 @@ fn somebody_else_s_answer_is_not_taken_for_the_server_s() {
     let page = answer("404 Not Found", "content-type: text/html\r\n", "<h1>nginx</h1>");
     let refused = Script::of(vec![page]).client().conversation(&Call::by("x"), &trip());
     let refused = refused.expect_err("no conversation");
-    assert_eq!(refused.kind(), Kind::Internal);
+    assert_eq!(refused.kind(), ErrorKind::Internal);
     assert!(refused.to_string().contains("not as Tine does"), "{refused}");
     let other = Script::of(vec![answer("200 OK", "", "{\"hello\":1}")]);
     let refused = other.client().conversation(&Call::by("x"), &trip()).expect_err("unreadable");
-    assert_eq!(refused.kind(), Kind::Internal);
+    assert_eq!(refused.kind(), ErrorKind::Internal);
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_server_that_cannot_be_trusted_is_asked_once() {
     });
     let client = Client::new(&url).expect("this machine knows authorities");
     let refused = client.conversation(&Call::by("x"), &trip()).expect_err("no TLS there");
-    assert_eq!(refused.kind(), Kind::Invalid);
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
     assert!(refused.to_string().contains("cannot be trusted"), "{refused}");
     assert!(server.join().expect("it ends"), "it was asked again");
 }

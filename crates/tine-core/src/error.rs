@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The kind of a failure. The codes are part of the public contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The request itself is wrong; sending it again unchanged will fail again.
     Invalid,
     /// A named thing does not exist.
@@ -36,22 +36,22 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Every kind, in the order of the documentation's table.
-    pub const ALL: [Kind; 13] = [
-        Kind::Invalid,
-        Kind::NotFound,
-        Kind::Ambiguous,
-        Kind::Conflict,
-        Kind::IdempotencyMismatch,
-        Kind::Protected,
-        Kind::Unsupported,
-        Kind::TooLarge,
-        Kind::Unauthorized,
-        Kind::Forbidden,
-        Kind::Busy,
-        Kind::Corrupt,
-        Kind::Internal,
+    pub const ALL: [ErrorKind; 13] = [
+        ErrorKind::Invalid,
+        ErrorKind::NotFound,
+        ErrorKind::Ambiguous,
+        ErrorKind::Conflict,
+        ErrorKind::IdempotencyMismatch,
+        ErrorKind::Protected,
+        ErrorKind::Unsupported,
+        ErrorKind::TooLarge,
+        ErrorKind::Unauthorized,
+        ErrorKind::Forbidden,
+        ErrorKind::Busy,
+        ErrorKind::Corrupt,
+        ErrorKind::Internal,
     ];
 
     /// Returns the stable code, as it appears on every wire.
@@ -60,8 +60,8 @@ impl Kind {
     }
 
     /// Returns the kind with this code.
-    pub fn parse(code: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.code() == code)
+    pub fn parse(code: &str) -> Option<ErrorKind> {
+        ErrorKind::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
     /// Returns the HTTP status. `conflict` becomes 412 where the request was conditional
@@ -82,24 +82,24 @@ impl Kind {
 
     const fn row(self) -> (&'static str, u16, i32, u8) {
         match self {
-            Kind::Invalid => ("invalid", 400, -32602, 2),
-            Kind::NotFound => ("not_found", 404, -32002, 3),
-            Kind::Ambiguous => ("ambiguous", 409, -32011, 4),
-            Kind::Conflict => ("conflict", 409, -32009, 5),
-            Kind::IdempotencyMismatch => ("idempotency_mismatch", 409, -32012, 6),
-            Kind::Protected => ("protected", 409, -32013, 7),
-            Kind::Unsupported => ("unsupported", 422, -32014, 8),
-            Kind::TooLarge => ("too_large", 413, -32015, 9),
-            Kind::Unauthorized => ("unauthorized", 401, -32000, 10),
-            Kind::Forbidden => ("forbidden", 403, -32003, 11),
-            Kind::Busy => ("busy", 503, -32004, 12),
-            Kind::Corrupt => ("corrupt", 500, -32005, 13),
-            Kind::Internal => ("internal", 500, -32603, 1),
+            ErrorKind::Invalid => ("invalid", 400, -32602, 2),
+            ErrorKind::NotFound => ("not_found", 404, -32002, 3),
+            ErrorKind::Ambiguous => ("ambiguous", 409, -32011, 4),
+            ErrorKind::Conflict => ("conflict", 409, -32009, 5),
+            ErrorKind::IdempotencyMismatch => ("idempotency_mismatch", 409, -32012, 6),
+            ErrorKind::Protected => ("protected", 409, -32013, 7),
+            ErrorKind::Unsupported => ("unsupported", 422, -32014, 8),
+            ErrorKind::TooLarge => ("too_large", 413, -32015, 9),
+            ErrorKind::Unauthorized => ("unauthorized", 401, -32000, 10),
+            ErrorKind::Forbidden => ("forbidden", 403, -32003, 11),
+            ErrorKind::Busy => ("busy", 503, -32004, 12),
+            ErrorKind::Corrupt => ("corrupt", 500, -32005, 13),
+            ErrorKind::Internal => ("internal", 500, -32603, 1),
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())
     }

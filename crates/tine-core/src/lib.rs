@@ -29,7 +29,7 @@ mod wire;
 
 pub use commit::Commit;
 pub use conversation::{DerivedFrom, Root};
-pub use error::Kind;
+pub use error::ErrorKind;
 pub use hash::{CommitHash, Digest, OperationHash, RootHash, TurnHash};
 pub use ids::{
     BranchId, ConversationId, EntityId, IdSource, InterpretationId, Name, ObservationId, ProjectId,

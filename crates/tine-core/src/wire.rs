@@ -43,7 +43,7 @@ use crate::error::UnknownName;
 use crate::facts::{self, FieldKind, Relation, Strategy};
 use crate::rings::Intent;
 use crate::{
-    BranchId, CommitHash, ConversationId, Digest, EntityId, InterpretationId, Kind, Name,
+    BranchId, CommitHash, ConversationId, Digest, EntityId, ErrorKind, InterpretationId, Name,
     ObservationId, OperationHash, ProjectId, Role, RootHash, SourceId, Status, Timestamp, TurnHash,
     TurnId,
 };
@@ -78,7 +78,7 @@ impl_text_serde! {
     ProjectId: |id| id.as_str(), |text| stored(ProjectId::from_stored(text));
     ConversationId: |id| id.as_str(), |text| stored(ConversationId::from_stored(text));
     Name: |name| name.as_str(), |text| stored(Name::from_stored(text));
-    Kind: |kind| kind.code(), |text| named("error code", &text, Kind::parse);
+    ErrorKind: |kind| kind.code(), |text| named("error code", &text, ErrorKind::parse);
     Role: |role| role.as_str(), |text| text.parse::<Role>();
     Status: |status| status.as_str(), |text| named("status", &text, Status::parse);
     Relation: |relation| relation.as_str(), |text| text.parse::<Relation>();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tine_core::ids::{IdSource, Name, NameError, check_key};
-use tine_core::{ConversationId, Kind, Limits, Timestamp, TurnId};
+use tine_core::{ConversationId, ErrorKind, Limits, Timestamp, TurnId};
 
 fn refused(name: &str) -> NameError {
     Name::new(name, &Limits::default()).unwrap_err()
@@ -97,11 +97,12 @@ fn times_have_one_spelling() {
 
 #[test]
 fn every_error_kind_has_its_own_code_and_exit_code() {
-    let codes: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+    let codes: std::collections::BTreeSet<_> =
+        ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
     let exits: std::collections::BTreeSet<_> =
-        Kind::ALL.iter().map(|kind| kind.exit_code()).collect();
+        ErrorKind::ALL.iter().map(|kind| kind.exit_code()).collect();
     let rpc: std::collections::BTreeSet<_> =
-        Kind::ALL.iter().map(|kind| kind.json_rpc_code()).collect();
+        ErrorKind::ALL.iter().map(|kind| kind.json_rpc_code()).collect();
     assert_eq!((codes.len(), exits.len(), rpc.len()), (13, 13, 13));
     assert!(!exits.contains(&0));
 }
@@ -109,7 +110,7 @@ fn every_error_kind_has_its_own_code_and_exit_code() {
 #[test]
 fn the_error_table_of_the_documentation_is_the_one_in_the_code() {
     let documentation = include_str!("../../../docs/errors.md");
-    for kind in Kind::ALL {
+    for kind in ErrorKind::ALL {
         let row = format!(
             "| `{}` | {} | {} | {} |",
             kind.code(),

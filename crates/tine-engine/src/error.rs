@@ -7,7 +7,7 @@ use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
 use tine_core::reference::ReferenceError;
 use tine_core::text::SplitError;
-use tine_core::{Kind, Name, TurnHash, TurnId};
+use tine_core::{ErrorKind, Name, TurnHash, TurnId};
 use tine_store::StoreError;
 
 /// A refused request or a failed store.
@@ -235,12 +235,14 @@ pub(crate) fn refuse_referenced(references: Vec<Referrer>) -> Result<(), Error> 
 
 impl Error {
     /// Returns the kind that surfaces report.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Name(error) if error.is_too_long() => Kind::TooLarge,
-            Error::Message { source, .. } if source.is_too_large() => Kind::TooLarge,
-            Error::Metadata(MetadataError::Name(error)) if error.is_too_long() => Kind::TooLarge,
-            Error::Json(error) if error.is_too_deep() => Kind::TooLarge,
+            Error::Name(error) if error.is_too_long() => ErrorKind::TooLarge,
+            Error::Message { source, .. } if source.is_too_large() => ErrorKind::TooLarge,
+            Error::Metadata(MetadataError::Name(error)) if error.is_too_long() => {
+                ErrorKind::TooLarge
+            }
+            Error::Json(error) if error.is_too_deep() => ErrorKind::TooLarge,
             Error::Invalid(_)
             | Error::Message { .. }
             | Error::Name(_)
@@ -248,21 +250,21 @@ impl Error {
             | Error::Metadata(_)
             | Error::Json(_)
             | Error::Split(_)
-            | Error::NotATurn => Kind::Invalid,
-            Error::NotFound { .. } | Error::DeletedTurn { .. } => Kind::NotFound,
-            Error::Ambiguous { .. } => Kind::Ambiguous,
+            | Error::NotATurn => ErrorKind::Invalid,
+            Error::NotFound { .. } | Error::DeletedTurn { .. } => ErrorKind::NotFound,
+            Error::Ambiguous { .. } => ErrorKind::Ambiguous,
             Error::Conflict { .. }
             | Error::Stale { .. }
             | Error::Exists { .. }
-            | Error::TitleSet { .. } => Kind::Conflict,
-            Error::IdempotencyMismatch { .. } => Kind::IdempotencyMismatch,
+            | Error::TitleSet { .. } => ErrorKind::Conflict,
+            Error::IdempotencyMismatch { .. } => ErrorKind::IdempotencyMismatch,
             Error::Root(_)
             | Error::Referenced { .. }
             | Error::DependedOn { .. }
             | Error::ChangedSince { .. }
-            | Error::WouldErase { .. } => Kind::Protected,
-            Error::Unsupported(_) => Kind::Unsupported,
-            Error::TooLarge { .. } | Error::LongDelta { .. } => Kind::TooLarge,
+            | Error::WouldErase { .. } => ErrorKind::Protected,
+            Error::Unsupported(_) => ErrorKind::Unsupported,
+            Error::TooLarge { .. } | Error::LongDelta { .. } => ErrorKind::TooLarge,
             Error::Store(error) | Error::NotSwept(error) => error.kind(),
             Error::Remote(error) => error.kind,
         }

@@ -1,6 +1,6 @@
 //! Append by longest common prefix.
 
-use tine_core::{Kind, Limits, Message, Role, Status, Timestamp};
+use tine_core::{ErrorKind, Limits, Message, Role, Status, Timestamp};
 use tine_engine::{Append, Outcome, TurnView};
 use tine_store::Content;
 
@@ -149,7 +149,7 @@ fn an_invalid_message_refuses_the_whole_call_and_says_which() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let messages = vec![user("fine"), Message { role: Role::Tool, ..user("no call") }];
-        let error = world.refused(Kind::Invalid, |engine, call| {
+        let error = world.refused(ErrorKind::Invalid, |engine, call| {
             engine.append(call, Append::to(talk.clone(), messages))
         });
         assert!(error.to_string().contains("message 1"), "{error}");
@@ -210,10 +210,10 @@ fn a_promised_id_becomes_the_turn_also_beside_an_equal_one() {
         assert_eq!(world.tree(&talk), "question(answer answer)");
         let again = Append::to(talk.clone(), vec![bot("more")]);
         let refused = world.engine.append_as(&world.call, promised[0], again.clone());
-        assert_eq!(refused.expect_err("the id is taken").kind(), Kind::Conflict);
+        assert_eq!(refused.expect_err("the id is taken").kind(), ErrorKind::Conflict);
         let two = Append { messages: spoken(&["x", "y"]), ..again };
         let refused = world.engine.append_as(&world.call, world.engine.promise_turn_id(), two);
-        assert_eq!(refused.expect_err("two messages").kind(), Kind::Invalid);
+        assert_eq!(refused.expect_err("two messages").kind(), ErrorKind::Invalid);
         assert!(world.engine.verify().expect("a sound store").problems.is_empty());
     });
 }
@@ -227,6 +227,6 @@ fn a_branch_is_found_by_its_id_alone() {
         assert_eq!(world.engine.branch_by_id(&world.call, main.id).expect("main"), main);
         let unknown = said[0].to_string().parse().expect("a sound id");
         let refused = world.engine.branch_by_id(&world.call, unknown);
-        assert_eq!(refused.expect_err("a turn is no branch").kind(), Kind::NotFound);
+        assert_eq!(refused.expect_err("a turn is no branch").kind(), ErrorKind::NotFound);
     });
 }

@@ -1,6 +1,6 @@
 //! The target of an append: parent, branch, expected tip.
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Append, Error, OnConflict};
 
 use crate::world::{bot, for_each_store, ids, reference, spoken, user};
@@ -20,7 +20,7 @@ fn a_new_branch_needs_a_parent() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
-        world.refused(Kind::NotFound, |engine, call| {
+        world.refused(ErrorKind::NotFound, |engine, call| {
             let request = Append::to(talk.clone(), vec![user("b")]);
             engine.append(call, Append { branch: Some("new".to_owned()), ..request })
         });
@@ -34,7 +34,8 @@ fn a_parent_that_is_neither_the_tip_nor_root_needs_a_branch() {
         let said = world.say(&talk, &["a", "b", "c"]);
         let under =
             |turn| Append { parent: Some(turn), ..Append::to(talk.clone(), vec![user("x")]) };
-        world.refused(Kind::Invalid, |engine, call| engine.append(call, under(said[0].into())));
+        world
+            .refused(ErrorKind::Invalid, |engine, call| engine.append(call, under(said[0].into())));
         world.append(under(said[2].into()));
         assert_eq!(world.path(&talk, "main"), "a b c x");
         world.append(under(reference("root")));
@@ -85,7 +86,7 @@ fn a_lost_race_answers_conflict_with_the_actual_tip() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b"]);
-        let error = world.refused(Kind::Conflict, |engine, call| {
+        let error = world.refused(ErrorKind::Conflict, |engine, call| {
             let request = Append::to(talk.clone(), vec![user("late")]);
             engine.append(call, Append { expected_tip: Some(said[0].into()), ..request })
         });

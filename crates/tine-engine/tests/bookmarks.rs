@@ -1,6 +1,6 @@
 //! Bookmarks: named, unique in the project, on a turn.
 
-use tine_core::{Kind, Limits, Name};
+use tine_core::{ErrorKind, Limits, Name};
 use tine_engine::Page;
 
 use crate::world::{World, for_each_store};
@@ -37,7 +37,7 @@ fn a_bookmark_is_unique_in_the_project_and_setting_it_again_moves_it() {
         let found = world.engine.bookmark(&world.call, &name("here")).expect("a bookmark");
         assert_eq!((found.conversation, found.turn), (other.clone(), there[0]));
         assert!(world.rows(&talk).iter().all(|row| row.bookmarks.is_empty()));
-        world.refused(Kind::Protected, |engine, call| engine.undo(call, &talk, None));
+        world.refused(ErrorKind::Protected, |engine, call| engine.undo(call, &talk, None));
         world.engine.undo(&world.call, &other, None).expect("an undo");
         let found = world.engine.bookmark(&world.call, &name("here")).expect("a bookmark");
         assert_eq!(found.turn, said[0], "back where it was");
@@ -51,8 +51,10 @@ fn a_removed_bookmark_is_gone_until_undone() {
         let said = world.say(&talk, &["a"]);
         mark(world, "here", said[0]);
         world.engine.delete_bookmark(&world.call, &name("here")).expect("a bookmark can go");
-        world.refused(Kind::NotFound, |engine, call| engine.bookmark(call, &name("here")));
-        world.refused(Kind::NotFound, |engine, call| engine.delete_bookmark(call, &name("here")));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.bookmark(call, &name("here")));
+        world.refused(ErrorKind::NotFound, |engine, call| {
+            engine.delete_bookmark(call, &name("here"))
+        });
         world.engine.undo(&world.call, &talk, None).expect("an undo");
         assert_eq!(world.path(&talk, "here"), "a");
     });
@@ -83,11 +85,11 @@ fn a_bookmark_does_not_take_a_name_that_means_a_branch() {
         let said = world.say(&talk, &["a", "b"]);
         let there = world.say(&other, &["c"]);
         world.fork_at(&talk, said[0], "side");
-        let error = world.refused(Kind::Invalid, |engine, call| {
+        let error = world.refused(ErrorKind::Invalid, |engine, call| {
             engine.set_bookmark(call, Name::main(), world.turn(said[0]))
         });
         assert!(error.to_string().contains("choose another name"), "{error}");
-        let error = world.refused(Kind::Conflict, |engine, call| {
+        let error = world.refused(ErrorKind::Conflict, |engine, call| {
             engine.set_bookmark(call, name("side"), world.turn(said[1]))
         });
         assert!(error.to_string().contains("choose another one"), "{error}");
@@ -95,7 +97,7 @@ fn a_bookmark_does_not_take_a_name_that_means_a_branch() {
         mark(world, "side", there[0]);
         assert_eq!(world.path(&other, "side"), "c");
         assert_eq!(world.path(&talk, "side"), "a");
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             engine.set_bookmark(call, name("side"), world.turn(said[1]))
         });
     });

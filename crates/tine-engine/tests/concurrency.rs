@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tine_core::{Body, ConversationId, Kind};
+use tine_core::{Body, ConversationId, ErrorKind};
 use tine_engine::{
     Append, ConversationPatch, Edit, Engine, MetadataPatch, OnConflict, PathQuery, Presence,
     SplitTurn,
@@ -113,7 +113,7 @@ fn of_two_writers_with_one_expected_tip_one_wins_and_the_other_hears_of_it() {
     let won = answers.iter().filter(|answer| answer.is_ok()).count();
     assert_eq!(won, 1);
     for error in answers.into_iter().filter_map(Result::err) {
-        assert_eq!(error.kind(), Kind::Conflict);
+        assert_eq!(error.kind(), ErrorKind::Conflict);
     }
     assert_eq!(world.rows(&talk).len(), 2);
 }

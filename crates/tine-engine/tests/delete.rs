@@ -1,6 +1,6 @@
 //! Delete: cascade and reparent.
 
-use tine_core::{Kind, Limits, Name, TurnId};
+use tine_core::{ErrorKind, Limits, Name, TurnId};
 use tine_engine::{Append, Delete, DeleteMode, Deleted, Presence, TopologyQuery, TurnRef};
 
 use crate::world::{World, bot, for_each_store, reference, spoken, user};
@@ -92,7 +92,7 @@ fn tips_and_bookmarks_move_to_the_nearest_live_ancestor_and_the_answer_says_whic
         assert_eq!(answer.removed_bookmarks.len(), 2, "bookmarks cannot be on the root");
         assert_eq!(world.path(&talk, "main"), "");
         let name = Name::new("deep", &Limits::default()).expect("a sound name");
-        world.refused(Kind::NotFound, |engine, call| engine.bookmark(call, &name));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.bookmark(call, &name));
     });
 }
 
@@ -102,7 +102,7 @@ fn the_root_cannot_be_deleted() {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
         for mode in [DeleteMode::Cascade, DeleteMode::Reparent] {
-            world.refused(Kind::Protected, |engine, call| {
+            world.refused(ErrorKind::Protected, |engine, call| {
                 let turn = TurnRef::within(talk.clone(), reference("root"));
                 engine.delete(call, Delete { turn, mode, force: true, dry_run: false })
             });

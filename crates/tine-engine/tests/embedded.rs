@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Append, Error};
 use tine_sqlite::SqliteStore;
 use tine_store::StoreError;
@@ -15,7 +15,7 @@ fn open(folder: &TempFolder) -> World {
     World::over(Arc::new(store), None)
 }
 
-fn refused(folder: &std::path::Path, kind: Kind) -> StoreError {
+fn refused(folder: &std::path::Path, kind: ErrorKind) -> StoreError {
     let error = SqliteStore::open(folder).expect_err("this is no store to open");
     assert_eq!(error.kind(), kind, "{error}");
     error
@@ -57,7 +57,7 @@ fn a_store_of_a_newer_format_is_refused_and_left_alone() {
     let mut bytes = std::fs::read(&file).expect("the database");
     bytes[60..64].copy_from_slice(&9_999_u32.to_be_bytes());
     std::fs::write(&file, &bytes).expect("the database");
-    let error = refused(folder.path(), Kind::Invalid);
+    let error = refused(folder.path(), ErrorKind::Invalid);
     assert!(matches!(error, StoreError::NewerFormat { found: 9_999, .. }), "{error}");
     assert_eq!(std::fs::read(&file).expect("the database"), bytes);
 }
@@ -66,7 +66,7 @@ fn a_store_of_a_newer_format_is_refused_and_left_alone() {
 fn a_folder_with_other_files_is_refused_and_left_alone() {
     let folder = TempFolder::new();
     std::fs::write(folder.path().join("thesis.txt"), "important").expect("a file");
-    let error = refused(folder.path(), Kind::Invalid);
+    let error = refused(folder.path(), ErrorKind::Invalid);
     assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
     let entries = std::fs::read_dir(folder.path()).expect("the folder").count();
     assert_eq!(entries, 1, "nothing was added");
@@ -77,7 +77,7 @@ fn a_file_instead_of_a_folder_is_refused() {
     let folder = TempFolder::new();
     let file = folder.path().join("notes");
     std::fs::write(&file, "important").expect("a file");
-    let error = refused(&file, Kind::Invalid);
+    let error = refused(&file, ErrorKind::Invalid);
     assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
     assert_eq!(std::fs::read(&file).expect("a file"), b"important");
 }
@@ -113,13 +113,13 @@ fn verify_names_a_turn_that_was_altered_behind_the_stores_back() {
     let found = world.engine.verify();
     match found {
         Ok(found) => assert!(!found.problems.is_empty(), "an altered turn must be found"),
-        Err(error) => assert_eq!(error.kind(), Kind::Corrupt, "{error}"),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}"),
     }
 }
 
 #[test]
 fn errors_of_the_store_keep_their_kind_in_the_engine() {
     let error = StoreError::Corrupt { record: "turn".to_owned(), why: "test".to_owned() };
-    assert_eq!(Error::from(error).kind(), Kind::Corrupt);
-    assert_eq!(Error::from(StoreError::Busy { waited_ms: 1 }).kind(), Kind::Busy);
+    assert_eq!(Error::from(error).kind(), ErrorKind::Corrupt);
+    assert_eq!(Error::from(StoreError::Busy { waited_ms: 1 }).kind(), ErrorKind::Busy);
 }

@@ -1,6 +1,6 @@
 //! Fork, edit, branches.
 
-use tine_core::{Body, Kind, Limits, Message, Name, Status};
+use tine_core::{Body, ErrorKind, Limits, Message, Name, Status};
 use tine_engine::{Append, BranchVersion, Edit, Fork, ForkPoint, Outcome, Regenerate};
 
 use crate::world::{World, bot, for_each_store, ids, reference, spoken, user};
@@ -64,7 +64,7 @@ fn a_fork_with_a_taken_name_is_a_conflict() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a"]);
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             let name = Some(Name::main());
             let point = ForkPoint::At(said[0].into());
             engine.fork(call, Fork { conversation: Some(talk.clone()), point, name })
@@ -178,7 +178,7 @@ fn a_renamed_branch_keeps_its_id() {
         let renamed = world.engine.rename_branch(&world.call, &talk, "old", new);
         assert_eq!(renamed.expect("another name").id, id);
         assert!(world.engine.branch(&world.call, &talk, "old").is_err());
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             engine.rename_branch(call, &talk, "new", Name::main())
         });
     });
@@ -267,7 +267,7 @@ fn an_answer_that_is_given_anew_stands_beside_the_old_one_under_its_promised_id(
         assert_eq!(done.branch.expect("the branch moves").tip, Some(id));
         assert_eq!(world.tree(&talk), "a(b c)");
         let twice = world.engine.regenerate(&world.call, request.clone());
-        assert_eq!(twice.expect_err("the id is taken").kind(), Kind::Conflict);
+        assert_eq!(twice.expect_err("the id is taken").kind(), ErrorKind::Conflict);
         // Also an equal one is made: only it can have that id.
         let equal = again(world, said[1], bot("b"));
         world.engine.regenerate(&world.call, equal).expect("made");
@@ -279,7 +279,7 @@ fn an_answer_that_is_given_anew_stands_beside_the_old_one_under_its_promised_id(
         assert_eq!(world.path(&talk, "main"), "a b");
         for wrong in [again(world, said[0], bot("c")), again(world, said[1], user("c"))] {
             let refused = world.engine.regenerate(&world.call, wrong);
-            assert_eq!(refused.expect_err("no answer").kind(), Kind::Invalid);
+            assert_eq!(refused.expect_err("no answer").kind(), ErrorKind::Invalid);
         }
     });
 }
@@ -294,9 +294,9 @@ fn another_version_is_refused_where_its_branch_is_not_as_it_was_seen() {
         world.say(&talk, &["c"]);
         let call = world.call.clone().if_branch(seen);
         let refused = world.engine.edit(&call, edit(world, said[1], "d", Some("main")));
-        assert_eq!(refused.expect_err("it has moved").kind(), Kind::Conflict);
+        assert_eq!(refused.expect_err("it has moved").kind(), ErrorKind::Conflict);
         let refused = world.engine.regenerate(&call, again(world, said[1], bot("d")));
-        assert_eq!(refused.expect_err("it has moved").kind(), Kind::Conflict);
+        assert_eq!(refused.expect_err("it has moved").kind(), ErrorKind::Conflict);
         assert_eq!(world.tree(&talk), "a(b(c))");
     });
 }

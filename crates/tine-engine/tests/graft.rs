@@ -1,6 +1,6 @@
 //! Whole trees brought in at once.
 
-use tine_core::{ConversationId, Json, Kind, Name, Timestamp};
+use tine_core::{ConversationId, ErrorKind, Json, Name, Timestamp};
 use tine_engine::{
     Delete, DeleteMode, Graft, GraftLine, GraftTurn, Grafted, NewConversation, Purge, PurgeTarget,
     SplitTurn,
@@ -181,12 +181,12 @@ fn a_tree_that_makes_no_sense_is_refused_whole() {
     for_each_store(|world| {
         let mut cyclic = tree(FORKED, &[(4, Some("main"))]);
         cyclic.turns[1].parent = Some(4);
-        world.refused(Kind::Invalid, |engine, call| engine.graft(call, cyclic));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.graft(call, cyclic));
         let beyond = tree(FORKED, &[(9, Some("main"))]);
-        world.refused(Kind::Invalid, |engine, call| engine.graft(call, beyond));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.graft(call, beyond));
         let mut empty = tree(FORKED, &[(4, Some("main"))]);
         empty.turns[4].message = user("");
-        world.refused(Kind::Invalid, |engine, call| engine.graft(call, empty));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.graft(call, empty));
         assert!(world.export().is_empty());
     });
 }
@@ -210,8 +210,8 @@ fn turns_keep_the_ids_and_hashes_that_they_have_elsewhere() {
 
         graft.conversation = NewConversation::named("altered").expect("a sound id");
         graft.turns[0].message = user("something else");
-        there.refused(Kind::Conflict, |engine, call| engine.graft(call, graft.clone()));
+        there.refused(ErrorKind::Conflict, |engine, call| engine.graft(call, graft.clone()));
         let fresh = World::seeded(std::sync::Arc::new(tine_store::MemoryStore::new()), 3);
-        fresh.refused(Kind::Invalid, |engine, call| engine.graft(call, graft));
+        fresh.refused(ErrorKind::Invalid, |engine, call| engine.graft(call, graft));
     });
 }

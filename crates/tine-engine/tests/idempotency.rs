@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tine_core::{Kind, Limits, Message, Name, ProjectId, Role};
+use tine_core::{ErrorKind, Limits, Message, Name, ProjectId, Role};
 use tine_engine::{Append, Call, ConversationPatch, Fork, ForkPoint, NewConversation, Presence};
 use tine_store::{Job, Read, Store};
 
@@ -48,10 +48,10 @@ fn the_same_key_with_another_request_is_a_mismatch() {
         let call = keyed(world, "key");
         world.engine.append(&call, Append::to(talk.clone(), vec![user("a")])).expect("an append");
         let said = ids(&world.append(Append::to(talk.clone(), vec![user("a")]).from_root()));
-        world.refused(Kind::IdempotencyMismatch, |engine, _| {
+        world.refused(ErrorKind::IdempotencyMismatch, |engine, _| {
             engine.append(&call, Append::to(talk.clone(), vec![user("b")]))
         });
-        world.refused(Kind::IdempotencyMismatch, |engine, _| {
+        world.refused(ErrorKind::IdempotencyMismatch, |engine, _| {
             let point = ForkPoint::At(said[0].into());
             engine.fork(&call, Fork { conversation: Some(talk.clone()), point, name: None })
         });
@@ -63,7 +63,7 @@ fn a_failed_call_records_nothing_and_leaves_the_key_free() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let call = keyed(world, "key");
-        world.refused(Kind::Invalid, |engine, _| {
+        world.refused(ErrorKind::Invalid, |engine, _| {
             let wrong = Message { role: Role::Tool, ..user("no call") };
             engine.append(&call, Append::to(talk.clone(), vec![wrong]))
         });
@@ -128,7 +128,7 @@ fn an_append_that_changes_nothing_still_remembers_its_key() {
         let request = Append::to(talk.clone(), vec![user("a")]).from_root();
         assert!(!world.engine.append(&call, request.clone()).expect("an append").replayed);
         assert!(world.engine.append(&call, request).expect("a replay").replayed);
-        world.refused(Kind::IdempotencyMismatch, |engine, _| {
+        world.refused(ErrorKind::IdempotencyMismatch, |engine, _| {
             engine.append(&call, Append::to(talk.clone(), vec![user("b")]))
         });
     });
@@ -192,7 +192,7 @@ fn a_key_over_512_bytes_is_too_large() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let call = keyed(world, &"k".repeat(513));
-        world.refused(Kind::TooLarge, |engine, _| {
+        world.refused(ErrorKind::TooLarge, |engine, _| {
             engine.append(&call, Append::to(talk.clone(), vec![user("a")]))
         });
     });
@@ -211,7 +211,7 @@ fn a_replay_is_answered_although_the_making_of_its_conversation_is_undone() {
         for _ in 0..3 {
             world.engine.undo(&world.call, &talk, None).expect("an undo");
         }
-        world.refused(Kind::NotFound, |engine, call| engine.conversation(call, &talk));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.conversation(call, &talk));
         let again = world.engine.append(&call, request).expect("a replay");
         assert!(again.replayed && again.undone);
         assert_eq!((ids(&again), &again.branch), (ids(&first), &first.branch));

@@ -1,6 +1,6 @@
 //! Titles, machine titles, tags, custom data.
 
-use tine_core::{Kind, TurnId};
+use tine_core::{ErrorKind, TurnId};
 use tine_engine::{MetadataPatch, TurnRef};
 
 use crate::world::{World, bot, for_each_store};
@@ -24,7 +24,7 @@ fn a_turns_title_is_stable_once_set_and_force_replaces_it() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a"]);
         patched(world, said[0], title("one"));
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             engine.patch_metadata(call, TurnRef::of(said[0]), title("two"))
         });
         patched(world, said[0], MetadataPatch { force: true, ..title("two") });
@@ -101,6 +101,6 @@ fn each_key_of_metadata_is_undone_by_itself() {
         patched(world, said[0], MetadataPatch { force: true, ..title("three") });
         let first = world.engine.operations(&world.call, &talk, Default::default()).expect("a log");
         let second = first.items[1].seq;
-        world.refused(Kind::Protected, |engine, call| engine.undo(call, &talk, Some(second)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.undo(call, &talk, Some(second)));
     });
 }

@@ -1,6 +1,6 @@
 //! The traps that an earlier implementation of the tree fell into; each became a test.
 
-use tine_core::{Kind, TurnId};
+use tine_core::{ErrorKind, TurnId};
 use tine_engine::{Append, SplitTurn, TurnRef};
 use tine_sqlite::SqliteStore;
 use tine_testkit::stores::TempFolder;
@@ -71,7 +71,7 @@ fn an_offset_inside_an_emoji_is_refused_and_destroys_nothing() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["👨‍👩‍👧 family"]);
         for offset in 1..5 {
-            world.refused(Kind::Invalid, |engine, call| {
+            world.refused(ErrorKind::Invalid, |engine, call| {
                 engine.split(call, SplitTurn { turn: TurnRef::of(said[0]), offset })
             });
         }

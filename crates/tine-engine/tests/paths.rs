@@ -194,7 +194,7 @@ fn a_cursor_of_something_else_is_refused() {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
         for cursor in ["", "nonsense", "🌸", "0.0.0"] {
-            world.refused(tine_core::Kind::Invalid, |engine, call| {
+            world.refused(tine_core::ErrorKind::Invalid, |engine, call| {
                 let cursor = Some(cursor.to_owned());
                 engine.path(call, PathQuery { cursor, ..PathQuery::of(talk.clone()) })
             });

@@ -1,6 +1,6 @@
 //! Purge: erasure for real.
 
-use tine_core::{ConversationId, Kind, Message, TurnId};
+use tine_core::{ConversationId, ErrorKind, Message, TurnId};
 use tine_engine::{Append, Holder, MetadataPatch, Purge, PurgeTarget, Purged, SplitTurn};
 use tine_store::Content;
 
@@ -44,11 +44,11 @@ fn purge_asks_twice_and_the_first_call_changes_nothing() {
         let asked = world.engine.purge(&world.call, ask).expect("a question");
         assert_eq!(asked.turns, [said[0]]);
         assert_eq!(world.export(), before);
-        world.refused(Kind::Invalid, |engine, call| {
+        world.refused(ErrorKind::Invalid, |engine, call| {
             engine.purge(call, Purge { target, confirm: Some("yes".to_owned()) })
         });
         let other = PurgeTarget::Turn(world.turn(said[1]));
-        world.refused(Kind::Invalid, |engine, call| {
+        world.refused(ErrorKind::Invalid, |engine, call| {
             engine.purge(call, Purge { target: other, confirm: asked.confirm })
         });
     });

@@ -1,6 +1,6 @@
 //! How a turn is named.
 
-use tine_core::{Kind, Limits, Message, Name, Timestamp};
+use tine_core::{ErrorKind, Limits, Message, Name, Timestamp};
 use tine_engine::{Append, Error, PathQuery, TurnRef};
 
 use crate::world::{World, for_each_store, reference, user};
@@ -47,8 +47,9 @@ fn a_hash_that_several_conversations_hold_is_ambiguous_without_one() {
         let first = world.append(Append::to(one.clone(), vec![message.clone()])).turns.remove(0);
         let second = world.append(Append::to(two, vec![message])).turns.remove(0);
         assert_eq!(first.hash, second.hash);
-        let error = world
-            .refused(Kind::Ambiguous, |engine, call| engine.turn(call, TurnRef::of(first.hash)));
+        let error = world.refused(ErrorKind::Ambiguous, |engine, call| {
+            engine.turn(call, TurnRef::of(first.hash))
+        });
         let Error::Ambiguous { candidates, .. } = error else { panic!("{error}") };
         assert_eq!(candidates.len(), 2);
         assert_eq!(found(world, &one, &first.hash.to_string()), first.id);
@@ -67,7 +68,7 @@ fn a_prefix_that_several_turns_share_is_ambiguous() {
             hashes.push(world.append(request.from_root()).turns[0].hash.0.to_hex());
         }
         assert_eq!(hashes[0][..8], hashes[1][..8]);
-        let error = world.refused(Kind::Ambiguous, |engine, call| {
+        let error = world.refused(ErrorKind::Ambiguous, |engine, call| {
             engine.turn(call, TurnRef::within(talk.clone(), reference(&hashes[0][..8])))
         });
         let Error::Ambiguous { candidates, .. } = error else { panic!("{error}") };
@@ -98,7 +99,7 @@ fn unknown_names_are_not_found_and_malformed_ones_invalid() {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
         for name in ["nobody", "00000000", "01890a5d-ac96-774b-bcce-b302099a8057", "main~7"] {
-            world.refused(Kind::NotFound, |engine, call| {
+            world.refused(ErrorKind::NotFound, |engine, call| {
                 engine.path(call, PathQuery::of(talk.clone()).to(reference(name)))
             });
         }
@@ -125,7 +126,7 @@ fn a_deleted_turn_is_not_found_and_the_error_says_how_to_get_it_back() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b"]);
         crate::delete::cascade(world, said[1]);
-        let error = world.refused(Kind::NotFound, |engine, call| {
+        let error = world.refused(ErrorKind::NotFound, |engine, call| {
             engine.path(call, PathQuery::of(talk.clone()).to(said[1]))
         });
         let Error::DeletedTurn { turn, operation } = error else { panic!("{error}") };

@@ -1,6 +1,6 @@
 //! Revert, restore and tails.
 
-use tine_core::{Kind, TurnId};
+use tine_core::{ErrorKind, TurnId};
 use tine_engine::MoveBranch;
 
 use crate::world::{World, bot, for_each_store, reference};
@@ -45,7 +45,7 @@ fn restore_takes_the_last_revert_back() {
         world.engine.restore(&world.call, to(&talk, None)).expect("a restore");
         assert_eq!(world.path(&talk, "main"), "a b c");
         assert_eq!(tails(world, &talk), [""; 0]);
-        world.refused(Kind::Invalid, |engine, call| engine.restore(call, to(&talk, None)));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.restore(call, to(&talk, None)));
     });
 }
 
@@ -73,7 +73,9 @@ fn restore_moves_forward_to_any_turn_below_the_tip() {
         world.engine.revert(&world.call, to(&talk, Some(said[0]))).expect("a revert");
         world.engine.restore(&world.call, to(&talk, Some(said[1]))).expect("a restore");
         assert_eq!(world.path(&talk, "main"), "a b");
-        world.refused(Kind::Invalid, |engine, call| engine.restore(call, to(&talk, Some(said[0]))));
+        world.refused(ErrorKind::Invalid, |engine, call| {
+            engine.restore(call, to(&talk, Some(said[0])))
+        });
     });
 }
 
@@ -83,7 +85,9 @@ fn revert_goes_only_back_on_the_branchs_own_line() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b"]);
         let aside = world.say_under(&talk, said[0], "side", bot("x"));
-        world.refused(Kind::Invalid, |engine, call| engine.revert(call, to(&talk, Some(aside))));
+        world.refused(ErrorKind::Invalid, |engine, call| {
+            engine.revert(call, to(&talk, Some(aside)))
+        });
         let root = MoveBranch { to: Some(reference("root")), ..to(&talk, None) };
         world.engine.revert(&world.call, root).expect("a revert to the root");
         assert_eq!(world.path(&talk, "main"), "");
@@ -96,7 +100,7 @@ fn revert_checks_the_expected_tip() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b", "c"]);
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             let expected_tip = Some(said[1].into());
             engine.revert(call, MoveBranch { expected_tip, ..to(&talk, Some(said[0])) })
         });

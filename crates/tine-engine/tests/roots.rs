@@ -1,6 +1,6 @@
 //! Conversations: creation, derivation, archive.
 
-use tine_core::{Json, Kind};
+use tine_core::{ErrorKind, Json};
 use tine_engine::{Append, ConversationPatch, Derive, NewConversation, Page};
 
 use crate::world::{for_each_store, spoken};
@@ -19,7 +19,7 @@ fn derive(talk: &tine_core::ConversationId, prompt: &str) -> Derive {
 fn a_conversation_id_is_unique_in_its_project() {
     for_each_store(|world| {
         world.talk("talk");
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             engine.create_conversation(call, NewConversation::named("talk").expect("a sound id"))
         });
     });
@@ -116,7 +116,7 @@ fn a_title_is_stable_once_set() {
         };
         let set = |patch| world.engine.patch_conversation(&world.call, &talk, patch);
         set(title("one", false)).expect("a first title");
-        world.refused(Kind::Conflict, |engine, call| {
+        world.refused(ErrorKind::Conflict, |engine, call| {
             engine.patch_conversation(call, &talk, title("two", false))
         });
         assert_eq!(set(title("two", true)).expect("forced").title.as_deref(), Some("two"));
@@ -148,7 +148,9 @@ fn metadata_of_a_conversation_is_an_object() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let patch = ConversationPatch { metadata: Some(Json::from("text")), ..Default::default() };
-        world.refused(Kind::Invalid, |engine, call| engine.patch_conversation(call, &talk, patch));
+        world.refused(ErrorKind::Invalid, |engine, call| {
+            engine.patch_conversation(call, &talk, patch)
+        });
     });
 }
 

@@ -1,6 +1,6 @@
 //! Search: what is found, what is not, and how it is told.
 
-use tine_core::{Body, ConversationId, Kind, Limits, Message, Role, TurnId, json};
+use tine_core::{Body, ConversationId, ErrorKind, Limits, Message, Role, TurnId, json};
 use tine_engine::{
     Append, ConversationPatch, Delete, DeleteMode, MetadataPatch, NewConversation, Purge,
     PurgeTarget, SearchHit, SearchPage, SearchQuery, SplitTurn, TurnRef, WindowQuery,
@@ -289,10 +289,10 @@ fn filters_narrow_by_role_conversation_branch_time_and_tag() {
         let between = SearchQuery { from: Some(at(side)), to: Some(at(other)), ..word() };
         check(between, &[side]);
         check(SearchQuery { to: Some(start()), ..word() }, &[]);
-        world.refused(Kind::Invalid, |engine, call| {
+        world.refused(ErrorKind::Invalid, |engine, call| {
             engine.search(call, SearchQuery { branch: Some("side".into()), ..SearchQuery::of("x") })
         });
-        world.refused(Kind::NotFound, |engine, call| {
+        world.refused(ErrorKind::NotFound, |engine, call| {
             engine.search(call, SearchQuery { branch: Some("nope".into()), ..here() })
         });
         let untag = MetadataPatch { remove_tags: vec!["good one".into()], ..Default::default() };
@@ -363,12 +363,12 @@ fn pages_fit_together_also_while_others_write() {
         expected.sort();
         assert_eq!(seen, expected);
         let other = SearchQuery { words: "hay".into(), ..query.clone() };
-        world.refused(Kind::Invalid, |engine, call| engine.search(call, other));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.search(call, other));
         for cursor in ["", "x", "1.2.3.4", "zzzzzzzz.1.2.3"] {
             let bad = SearchQuery { cursor: Some(cursor.into()), ..query.clone() };
-            world.refused(Kind::Invalid, |engine, call| engine.search(call, bad));
+            world.refused(ErrorKind::Invalid, |engine, call| engine.search(call, bad));
         }
-        world.refused(Kind::TooLarge, |engine, call| {
+        world.refused(ErrorKind::TooLarge, |engine, call| {
             engine.search(call, SearchQuery { limit: Some(100_000), ..SearchQuery::of("x") })
         });
     });
@@ -529,13 +529,13 @@ fn bad_queries_are_refused_clearly_or_read_sensibly() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["it's 5\" wide AND (very) NEAR^2 {col}: a+b or OR"]);
         for nothing in ["", "   ", "!!! ???", "\"\"", "-", "*", "- -", "\"", "OR", "()", "«»"] {
-            let error = world.refused(Kind::Invalid, |engine, call| {
+            let error = world.refused(ErrorKind::Invalid, |engine, call| {
                 engine.search(call, SearchQuery::of(nothing))
             });
             assert!(error.to_string().contains("word"), "{nothing:?}: {error}");
         }
         for only_not in ["-word", "-\"a b\" -c*"] {
-            let error = world.refused(Kind::Invalid, |engine, call| {
+            let error = world.refused(ErrorKind::Invalid, |engine, call| {
                 engine.search(call, SearchQuery::of(only_not))
             });
             assert!(error.to_string().contains("look for"), "{error}");
@@ -566,7 +566,7 @@ fn bad_queries_are_refused_clearly_or_read_sensibly() {
             assert_eq!(found.len(), expected, "{read:?}");
         }
         for large in ["x".repeat(100_000), "\"".repeat(100_000), "a ".repeat(2_000)] {
-            world.refused(Kind::TooLarge, |engine, call| {
+            world.refused(ErrorKind::TooLarge, |engine, call| {
                 engine.search(call, SearchQuery::of(large))
             });
         }

@@ -1,6 +1,6 @@
 //! Split: one turn shown as two.
 
-use tine_core::{Body, Kind, Limits, Message, Name, Role, TurnId};
+use tine_core::{Body, ErrorKind, Limits, Message, Name, Role, TurnId};
 use tine_engine::{
     Append, Edit, Fork, ForkPoint, Outcome, Presence, SplitDone, SplitTurn, TurnRef,
 };
@@ -164,7 +164,7 @@ fn tool_turns_and_turns_with_other_blocks_cannot_be_split() {
             vec![user("question"), Message { body, ..bot("") }, Message::tool("c", "result")];
         let said = ids(&world.append(Append::to(talk.clone(), messages)));
         for turn in [said[1], said[2]] {
-            world.refused(Kind::Unsupported, |engine, call| {
+            world.refused(ErrorKind::Unsupported, |engine, call| {
                 engine.split(call, SplitTurn { turn: TurnRef::of(turn), offset: 2 })
             });
         }
@@ -177,7 +177,7 @@ fn an_offset_inside_a_character_or_outside_the_text_is_refused() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["👩\u{200d}🚀e\u{301}漢"]);
         for offset in [0, 1, 2, 4, 6, 99] {
-            world.refused(Kind::Invalid, |engine, call| {
+            world.refused(ErrorKind::Invalid, |engine, call| {
                 engine.split(call, SplitTurn { turn: TurnRef::of(said[0]), offset })
             });
         }
@@ -283,14 +283,14 @@ fn a_fork_before_a_split_turn_needs_only_what_its_first_half_stands_on() {
         world.fork(&talk, ForkPoint::Before(said[1].into()), "before");
         assert_eq!(world.path(&talk, "before"), "x");
         let whole = |point| Fork { conversation: Some(talk.clone()), point, name: None };
-        world.refused(Kind::NotFound, |engine, call| {
+        world.refused(ErrorKind::NotFound, |engine, call| {
             engine.fork(call, whole(ForkPoint::At(said[1].into())))
         });
-        world.refused(Kind::NotFound, |engine, call| {
+        world.refused(ErrorKind::NotFound, |engine, call| {
             engine.fork(call, whole(ForkPoint::Before(done.right.id.into())))
         });
         crate::delete::cascade(world, done.left.id);
-        world.refused(Kind::NotFound, |engine, call| {
+        world.refused(ErrorKind::NotFound, |engine, call| {
             engine.fork(call, whole(ForkPoint::Before(said[1].into())))
         });
         world.verified();

@@ -1,6 +1,6 @@
 //! The tree without its content.
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Append, TopologyQuery};
 
 use crate::world::{bot, for_each_store, ids, spoken, user};
@@ -101,7 +101,7 @@ fn a_page_over_the_limit_is_too_large() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.append(Append::to(talk.clone(), spoken(&["a"])));
-        world.refused(Kind::TooLarge, |engine, call| {
+        world.refused(ErrorKind::TooLarge, |engine, call| {
             let query = TopologyQuery { limit: Some(1_001), ..TopologyQuery::of(talk.clone()) };
             engine.topology(call, query)
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tine_core::{Body, Kind, Limits, Name, ProjectId, TurnHash};
+use tine_core::{Body, ErrorKind, Limits, Name, ProjectId, TurnHash};
 use tine_engine::{BundleRecord, Call, MetadataPatch, SplitTurn};
 use tine_store::{Content, MemoryStore};
 
@@ -99,7 +99,7 @@ fn an_altered_turn_is_refused_and_nothing_is_imported() {
         *turn.expect("a turn") = Content::Kept(Body::Text("something else".to_owned()));
         let fresh = World::over(Arc::new(MemoryStore::new()), None);
         let error = import(&fresh, records).expect_err("the hash does not fit");
-        assert!(matches!(error.kind(), Kind::Corrupt | Kind::Invalid), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{error}");
         assert_eq!(fresh.export(), vec![]);
     });
 }
@@ -122,7 +122,7 @@ fn a_cut_or_altered_log_is_refused() {
         };
         let fresh = World::over(Arc::new(MemoryStore::new()), None);
         let error = import(&fresh, without(3)).expect_err("the chain is broken");
-        assert!(matches!(error.kind(), Kind::Corrupt | Kind::Invalid), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{error}");
         let mut altered = records.clone();
         for record in &mut altered {
             if let BundleRecord::Operation { seq: 2, actor, .. } = record {
@@ -130,7 +130,7 @@ fn a_cut_or_altered_log_is_refused() {
             }
         }
         let error = import(&fresh, altered).expect_err("the hash does not fit");
-        assert!(matches!(error.kind(), Kind::Corrupt | Kind::Invalid), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{error}");
         assert_eq!(fresh.export(), vec![]);
     });
 }

@@ -1,7 +1,7 @@
 //! The operation log, undo and redo.
 
 use tine_core::hash::{OperationSeal, operation_hash};
-use tine_core::{Body, Kind, Limits, Name};
+use tine_core::{Body, ErrorKind, Limits, Name};
 use tine_engine::{
     Append, BundleRecord, Call, ConversationPatch, Delete, DeleteMode, Edit, Error, MetadataPatch,
     MoveBranch, Page,
@@ -73,7 +73,7 @@ fn undo_takes_the_newest_operation_and_redo_the_last_undone() {
         assert_eq!((redo(), redo()), (2, 3));
         assert_eq!(world.tree(&talk), "a(b)");
         assert_eq!(world.path(&talk, "main"), "a b");
-        world.refused(Kind::Invalid, |engine, call| engine.redo(call, &talk, None));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.redo(call, &talk, None));
         world.verified();
     });
 }
@@ -85,14 +85,14 @@ fn an_operation_that_later_work_depends_on_is_protected() {
         let said = world.say(&talk, &["a"]);
         world.say(&talk, &["b"]);
         let error =
-            world.refused(Kind::Protected, |engine, call| engine.undo(call, &talk, Some(2)));
+            world.refused(ErrorKind::Protected, |engine, call| engine.undo(call, &talk, Some(2)));
         let Error::DependedOn { by, .. } = error else { panic!("{error}") };
         assert_eq!(by, [3]);
         world.engine.undo(&world.call, &talk, Some(3)).expect("an undo");
         world.engine.undo(&world.call, &talk, Some(2)).expect("undone work does not count");
         assert_eq!(world.tree(&talk), "");
         let gone = world.turn(said[0]);
-        world.refused(Kind::NotFound, |engine, call| engine.children(call, gone));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.children(call, gone));
     });
 }
 
@@ -105,7 +105,7 @@ fn undo_works_on_any_operation_that_nothing_later_depends_on() {
         world.say_under(&talk, said[0], "two", bot("c"));
         world.engine.undo(&world.call, &talk, Some(3)).expect("an undo in the middle");
         assert_eq!(world.tree(&talk), "a(c)");
-        world.refused(Kind::NotFound, |engine, call| engine.branch(call, &talk, "one"));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.branch(call, &talk, "one"));
         world.engine.redo(&world.call, &talk, Some(3)).expect("a redo in the middle");
         assert_eq!(world.tree(&talk), "a(b c)");
         assert_eq!(world.path(&talk, "one"), "a b");
@@ -146,7 +146,7 @@ fn what_depends_on_a_turn_protects_its_making() {
             work(world, &talk, said[0]);
             let error = world.engine.undo(&world.call, &talk, Some(2));
             let error = error.expect_err("something depends on it");
-            assert_eq!(error.kind(), Kind::Protected, "{what}");
+            assert_eq!(error.kind(), ErrorKind::Protected, "{what}");
             world.engine.undo(&world.call, &talk, Some(3)).expect("the dependent goes first");
             world.engine.undo(&world.call, &talk, Some(2)).expect("then it is free");
         });
@@ -161,7 +161,7 @@ fn a_redo_that_would_overwrite_later_work_is_protected() {
         world.say(&talk, &["b"]);
         world.engine.undo(&world.call, &talk, None).expect("an undo");
         world.say(&talk, &["c"]);
-        world.refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
         assert_eq!(world.path(&talk, "main"), "a c");
     });
 }
@@ -174,7 +174,7 @@ fn a_redo_whose_ground_is_gone_is_protected() {
         world.say_under(&talk, said[0], "side", bot("b"));
         world.engine.undo(&world.call, &talk, None).expect("an undo");
         crate::delete::cascade(world, said[0]);
-        world.refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
         world.verified();
     });
 }
@@ -187,7 +187,7 @@ fn an_operation_is_redone_only_after_what_it_builds_on() {
         world.say_under(&talk, said[0], "side", bot("b"));
         world.engine.undo(&world.call, &talk, Some(3)).expect("an undo");
         world.engine.undo(&world.call, &talk, Some(2)).expect("an undo");
-        world.refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
         world.engine.redo(&world.call, &talk, Some(2)).expect("a redo");
         world.engine.redo(&world.call, &talk, Some(3)).expect("a redo");
         assert_eq!(world.tree(&talk), "a(b)");
@@ -202,7 +202,7 @@ fn a_redone_delete_never_hides_what_was_said_below_it_since() {
         crate::delete::cascade(world, said[1]);
         world.engine.undo(&world.call, &talk, None).expect("an undo");
         world.say_under(&talk, said[1], "side", user("younger"));
-        world.refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
         assert_eq!(world.tree(&talk), "a(b(younger))");
     });
 }
@@ -247,7 +247,7 @@ fn undoing_the_creation_hides_the_conversation_and_redo_brings_it_back() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.engine.undo(&world.call, &talk, None).expect("an undo");
-        world.refused(Kind::NotFound, |engine, call| engine.conversation(call, &talk));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.conversation(call, &talk));
         world.engine.redo(&world.call, &talk, None).expect("a redo");
         world.say(&talk, &["a"]);
         assert_eq!(world.tree(&talk), "a");
@@ -259,7 +259,7 @@ fn creation_cannot_be_undone_while_anything_in_the_conversation_holds() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.fork(&talk, tine_engine::ForkPoint::At(crate::world::reference("root")), "side");
-        world.refused(Kind::Protected, |engine, call| engine.undo(call, &talk, Some(1)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.undo(call, &talk, Some(1)));
     });
 }
 
@@ -278,7 +278,7 @@ fn a_derivation_that_took_a_path_over_can_be_undone() {
         let derived = world.engine.derive(&world.call, request).expect("a derivative");
         let id = derived.conversation.id;
         world.engine.undo(&world.call, &id, None).expect("an undo");
-        world.refused(Kind::NotFound, |engine, call| engine.conversation(call, &id));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.conversation(call, &id));
         world.engine.redo(&world.call, &id, None).expect("a redo");
         assert_eq!(world.path(&id, "main"), "a b");
     });
@@ -294,7 +294,7 @@ fn the_log_only_grows() {
         let undone: Vec<bool> = found.iter().map(|(_, undone)| *undone).collect();
         assert_eq!(undone, [false, true, false]);
         assert_eq!(found[2].0, "undo");
-        world.refused(Kind::NotFound, |engine, call| engine.undo(call, &talk, Some(99)));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.undo(call, &talk, Some(99)));
     });
 }
 
@@ -307,7 +307,7 @@ fn nothing_is_redone_in_a_conversation_whose_making_is_undone() {
         world.engine.undo(&world.call, &talk, None).expect("the making is undone");
         let refused =
             world.engine.redo(&world.call, &talk, Some(2)).expect_err("nothing to build on");
-        assert_eq!(refused.kind(), Kind::Protected);
+        assert_eq!(refused.kind(), ErrorKind::Protected);
         world.engine.redo(&world.call, &talk, Some(1)).expect("the making is redone");
         world.engine.redo(&world.call, &talk, Some(2)).expect("the append is redone");
     });
@@ -331,8 +331,9 @@ fn a_cascade_is_not_redone_over_what_somebody_hid_below_it_since() {
             let undone = world.engine.undo(&world.call, &talk, None).expect("an undo").target;
             let request = Delete { turn: world.turn(said[2]), mode, force: false, dry_run: false };
             world.engine.delete(&world.call, request).expect("a turn that can go");
-            let error = world
-                .refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(undone)));
+            let error = world.refused(ErrorKind::Protected, |engine, call| {
+                engine.redo(call, &talk, Some(undone))
+            });
             let Error::DependedOn { by, .. } = &error else { panic!("{error}") };
             world.engine.undo(&world.call, &talk, Some(by[0])).expect("an undo");
             world.engine.redo(&world.call, &talk, Some(undone)).expect("a redo");

@@ -1,7 +1,7 @@
 //! Tokens and cost by conversation, branch and model.
 
 use tine_core::json::{self, object};
-use tine_core::{ConversationId, Kind, Message, TurnId};
+use tine_core::{ConversationId, ErrorKind, Message, TurnId};
 use tine_engine::{Append, DeleteMode, Derive, SplitTurn, UsageShare, UsageTotals};
 
 use crate::world::{World, bot, for_each_store, ids, user};
@@ -59,7 +59,7 @@ fn usage_is_summed_by_conversation_branch_and_model() {
         assert_eq!(all.conversations, [share]);
         assert_eq!(all.models, totals.models);
         let nobody = ConversationId::from_stored("nobody");
-        world.refused(Kind::NotFound, |engine, call| engine.usage(call, Some(&nobody)));
+        world.refused(ErrorKind::NotFound, |engine, call| engine.usage(call, Some(&nobody)));
     });
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tine_core::{ConversationId, Kind, Limits, Message, Reference, Role, Timestamp, TurnId};
+use tine_core::{ConversationId, ErrorKind, Limits, Message, Reference, Role, Timestamp, TurnId};
 use tine_engine::{
     Append, Appended, BundleRecord, Call, Engine, Error, FixedEntropy, Fork, ForkPoint,
     ManualClock, NewConversation, PathQuery, TopologyQuery, TopologyRow, TurnRef,
@@ -137,7 +137,7 @@ impl World {
     /// The call must be refused with this kind, and leave every record as it was.
     pub fn refused<T: std::fmt::Debug>(
         &self,
-        kind: Kind,
+        kind: ErrorKind,
         work: impl FnOnce(&Engine, &Call) -> Result<T, Error>,
     ) -> Error {
         let before = self.export();

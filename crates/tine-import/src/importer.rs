@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use tine_core::json::{Object, object};
 use tine_core::{
-    ConversationId, Digest, Json, Kind, Limits, Message, Name, ProjectId, Reference, TurnId,
+    ConversationId, Digest, ErrorKind, Json, Limits, Message, Name, ProjectId, Reference, TurnId,
 };
 use tine_engine::{
     Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, LAST_SAID,
@@ -272,7 +272,7 @@ impl<'e> Importer<'e> {
             let first = match self.engine.topology(&call, query) {
                 Ok(page) => page.rows.first().map(|row| row.id),
                 // It may be in a file that was not given.
-                Err(error) if error.kind() == Kind::NotFound => continue,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error.into()),
             };
             if let Some(first) = first {
@@ -558,8 +558,11 @@ pub fn open_bundle(path: &Path) -> Result<Box<dyn BundleInput>, Error> {
 }
 
 /// Returns whether an error is caused by the imported data and not by the store.
-fn is_input_error(kind: Kind) -> bool {
-    matches!(kind, Kind::Invalid | Kind::TooLarge | Kind::Conflict | Kind::Unsupported)
+fn is_input_error(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Invalid | ErrorKind::TooLarge | ErrorKind::Conflict | ErrorKind::Unsupported
+    )
 }
 
 /// Returns the id of a conversation here.

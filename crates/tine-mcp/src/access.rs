@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tine_core::{Kind, ProjectId};
+use tine_core::{ErrorKind, ProjectId};
 
 use crate::refusal::Refusal;
 
@@ -50,12 +50,12 @@ impl Reach {
     pub(crate) fn check(&self, project: &ProjectId, write: bool) -> Result<(), Refusal> {
         if let Some(only) = self.project.as_ref().filter(|only| *only != project) {
             let why = format!("this token reaches the project {only}, not {project}");
-            return Err(Refusal::new(Kind::Forbidden, why)
+            return Err(Refusal::new(ErrorKind::Forbidden, why)
                 .next(format!("call again with project_id \"{only}\", or without it")));
         }
         if write && !self.write {
             let why = "this connection may only read";
-            return Err(Refusal::new(Kind::Forbidden, why)
+            return Err(Refusal::new(ErrorKind::Forbidden, why)
                 .next("ask for a token that may write, or leave the change to somebody else"));
         }
         Ok(())

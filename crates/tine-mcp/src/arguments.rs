@@ -3,8 +3,8 @@
 use tine_api::bodies;
 use tine_core::facts::Slot;
 use tine_core::{
-    ConversationId, EntityId, Json, Kind, Limits, Message, Reference, Role, SourceId, Timestamp,
-    TurnId,
+    ConversationId, EntityId, ErrorKind, Json, Limits, Message, Reference, Role, SourceId,
+    Timestamp, TurnId,
 };
 use tine_engine::{AsOf, End, Error};
 
@@ -78,7 +78,7 @@ pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refu
     found.dedup();
     match found.as_slice() {
         [(id, _)] => Ok(*id),
-        [] => Err(Refusal::new(Kind::NotFound, format!("nothing is stored under `{text}`")).next(
+        [] => Err(Refusal::new(ErrorKind::NotFound, format!("nothing is stored under `{text}`")).next(
             "give an entity id (ent_…), or a turn_key: conversation_id:turn_id, with :assistant \
              behind it for a reply",
         )),
@@ -89,7 +89,7 @@ pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refu
             }
             let keys: Vec<_> = several.iter().map(|(id, key)| format!("{key} ({id})")).collect();
             let why = format!("`{text}` could be {}", keys.join(" or "));
-            Err(Refusal::new(Kind::Ambiguous, why).next("send one of these ids as entity_id"))
+            Err(Refusal::new(ErrorKind::Ambiguous, why).next("send one of these ids as entity_id"))
         }
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::SourceBytes;
 
 use crate::refusal::Refusal;
@@ -43,8 +43,8 @@ pub enum NotAllowed {
 impl From<NotAllowed> for Refusal {
     fn from(error: NotAllowed) -> Self {
         let kind = match error {
-            NotAllowed::Nowhere | NotAllowed::Outside => Kind::Forbidden,
-            _ => Kind::Invalid,
+            NotAllowed::Nowhere | NotAllowed::Outside => ErrorKind::Forbidden,
+            _ => ErrorKind::Invalid,
         };
         Refusal::new(kind, error.to_string()).next(
             "send the bytes as file_content, or ask the user to start `tine mcp` with \

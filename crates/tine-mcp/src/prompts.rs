@@ -5,7 +5,7 @@ use rmcp::model::{
     ResourceContents, Role,
 };
 use serde_json::Value;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Call, Engine, PathQuery};
 use tine_formats::render;
 
@@ -110,7 +110,7 @@ pub(crate) fn get(
             )
         }
         other => Err(Refusal::new(
-            Kind::Invalid,
+            ErrorKind::Invalid,
             format!("there is no prompt `{other}`; there are {RESTORE}, {SUMMARISE} and {COMPARE}"),
         )),
     }

@@ -2,7 +2,7 @@
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::Error;
 use tine_formats::render::RenderError;
 
@@ -14,12 +14,12 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
         tine_api::Error::new(kind, why).into()
     }
 
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
-        Refusal::new(Kind::Invalid, why)
+        Refusal::new(ErrorKind::Invalid, why)
     }
 
     /// The same, with what to do next.
@@ -27,7 +27,7 @@ impl Refusal {
         Refusal { next: Some(next.into()), ..self }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ErrorKind {
         self.error.kind
     }
 
@@ -104,16 +104,16 @@ fn advice(error: &tine_api::Error, tool: &str) -> Option<String> {
         return Some("name the conversation_id, or the turn by one of the candidates' ids".into());
     }
     match error.kind {
-        Kind::NotFound => Some(
+        ErrorKind::NotFound => Some(
             "search_turns or get_tree find turns, retrieve_entities finds entities; ids of \
              another project are not seen here"
                 .to_owned(),
         ),
-        Kind::IdempotencyMismatch => {
+        ErrorKind::IdempotencyMismatch => {
             Some("send a new idempotency_key; a key is repeated only for the same call".to_owned())
         }
-        Kind::Busy => Some("call again in a second".to_owned()),
-        Kind::TooLarge => Some(
+        ErrorKind::Busy => Some("call again in a second".to_owned()),
+        ErrorKind::TooLarge => Some(
             "send less in one call; what belongs together can be several \
              stores"
                 .to_owned(),

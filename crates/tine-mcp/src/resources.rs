@@ -12,7 +12,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tine_api::{Answer, TurnView};
 use tine_core::json::{Json, MAX_DEPTH, parse};
-use tine_core::{ConversationId, EntityId, Kind, ProjectId, SourceId};
+use tine_core::{ConversationId, EntityId, ErrorKind, ProjectId, SourceId};
 use tine_engine::{AsOf, Call, Engine, EntityView, Error, Page, PathQuery, TurnRef};
 
 use crate::access::Reach;
@@ -53,10 +53,11 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn parse(uri: &str) -> Result<Self, Refusal> {
         let unknown = || {
-            Refusal::new(Kind::NotFound, format!("there is no resource `{}`", shown(uri))).next(
-                "resources are tine://conversation/ID, tine://turn/ID, tine://entity/ID and \
+            Refusal::new(ErrorKind::NotFound, format!("there is no resource `{}`", shown(uri)))
+                .next(
+                    "resources are tine://conversation/ID, tine://turn/ID, tine://entity/ID and \
                  tine://source/ID",
-            )
+                )
         };
         let rest = uri.strip_prefix("tine://").ok_or_else(unknown)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -248,7 +249,7 @@ fn entity(mut found: EntityView, call: &Call) -> Result<String, Refusal> {
 fn serialised(uri: &str, call: &Call, turn: &TurnView) -> Result<ResourceContents, Refusal> {
     // Written as it is, so that no number loses a digit.
     let text = serde_json::to_string(&Answer::new(&call.project, turn));
-    let text = text.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
+    let text = text.map_err(|error| Refusal::new(ErrorKind::Internal, error.to_string()))?;
     json_contents(uri, text)
 }
 
@@ -262,7 +263,7 @@ fn bounded(bytes: usize) -> Result<(), Refusal> {
         return Ok(());
     }
     let why = format!("this resource has {bytes} bytes; at most {MOST_BYTES} are read at once");
-    Err(Refusal::new(Kind::TooLarge, why))
+    Err(Refusal::new(ErrorKind::TooLarge, why))
 }
 
 fn source(engine: &Engine, call: &Call, uri: &str, id: &str) -> Result<ResourceContents, Refusal> {
@@ -274,7 +275,7 @@ fn source(engine: &Engine, call: &Call, uri: &str, id: &str) -> Result<ResourceC
             "the source has {size} bytes, more than are read at once; retrieve_source reads it \
              piece by piece"
         );
-        return Err(Refusal::new(Kind::TooLarge, why));
+        return Err(Refusal::new(ErrorKind::TooLarge, why));
     }
     let mut bytes = Vec::with_capacity(size);
     let mut nth = 0;

@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tine_core::json::{self, Json, Object};
-use tine_core::{Kind, Limits, ProjectId};
+use tine_core::{ErrorKind, Limits, ProjectId};
 use tine_engine::{Engine, Error};
 use tokio::sync::{Notify, mpsc};
 
@@ -153,7 +153,7 @@ impl Tine {
             tokio::select! {
                 biased;
                 () = context.ct.cancelled() => {
-                    return Err(Refusal::new(Kind::Conflict, "the call was cancelled"));
+                    return Err(Refusal::new(ErrorKind::Conflict, "the call was cancelled"));
                 }
                 Some((done, total, message)) = reported.recv() => {
                     if let Some(token) = &token {
@@ -172,7 +172,7 @@ impl Tine {
         }
         let answer = done.map_err(|error| {
             tracing::error!(%error, tool = known.spec.name, "a tool met a defect");
-            Refusal::new(Kind::Internal, "the call met a defect; it is in the server's log")
+            Refusal::new(ErrorKind::Internal, "the call met a defect; it is in the server's log")
         })??;
         Ok(answer.into_result(&project, self.options.whole_text || is_old(context)))
     }
@@ -236,8 +236,8 @@ impl From<Refusal> for ErrorData {
         let kind = refusal.kind();
         let message = refusal.into_message();
         match kind {
-            Kind::NotFound => ErrorData::resource_not_found(message, None),
-            Kind::Internal | Kind::Corrupt => ErrorData::internal_error(message, None),
+            ErrorKind::NotFound => ErrorData::resource_not_found(message, None),
+            ErrorKind::Internal | ErrorKind::Corrupt => ErrorData::internal_error(message, None),
             kind => {
                 let data = serde_json::json!({ "code": kind.code() });
                 ErrorData::invalid_params(message, Some(data))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use tine_core::{ConversationId, Kind, Message, Name, Reference, Role, TurnId};
+use tine_core::{ConversationId, ErrorKind, Message, Name, Reference, Role, TurnId};
 use tine_engine::{
     Append, Call, Engine, FeedFilter, Fork, ForkPoint, NewCommit, NewConversation, OnConflict,
     SearchQuery, TurnRef,
@@ -100,7 +100,7 @@ fn a_server_with_a_stale_cache_does_not_overwrite_another_servers_append() {
     // The tip is neither what this server has cached nor what the caller expects.
     let stale = Append { expected_tip: Some(hash(0)), ..Append::to(id.clone(), message("6")) };
     let refused = engines[1].append(&call, stale.clone()).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Conflict);
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
     let forked = Append { on_conflict: OnConflict::Fork, ..stale };
     assert!(engines[1].append(&call, forked).unwrap().forked);
     // A key that was used through the other server is found here, and nothing is added.
@@ -110,7 +110,7 @@ fn a_server_with_a_stale_cache_does_not_overwrite_another_servers_append() {
     assert!(again.replayed);
     assert_eq!(first.turns[0].id, again.turns[0].id);
     let other = engines[1].append(&keyed, Append::to(id.clone(), message("8"))).unwrap_err();
-    assert_eq!(other.kind(), Kind::IdempotencyMismatch);
+    assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tine_core::{ConversationId, Kind, Message, Role};
+use tine_core::{ConversationId, ErrorKind, Message, Role};
 use tine_engine::{Append, Call, Engine, Error, NewConversation, PathQuery};
 use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_store::{OpenMode, StoreError};
@@ -168,6 +168,6 @@ fn an_unreachable_database_is_reported_as_busy_without_a_long_wait() {
     let address =
         PostgresAddress::parse(&format!("postgres://postgres@{closed}/postgres")).unwrap();
     let refused = PostgresStore::open(&address, OpenMode::Existing).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Busy, "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
     assert!(refused.to_string().contains("try again"), "{refused}");
 }

@@ -1,6 +1,6 @@
 //! Encrypted connections, and servers that are not trusted.
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_store::OpenMode;
 use tine_testkit::database::Encrypted;
@@ -44,7 +44,7 @@ fn connections_are_encrypted_and_an_untrusted_server_is_rejected() {
         ("localhost", "sslmode=verify-full".to_owned(), "trust"),
     ] {
         let refused = open(&server, host, &parameters).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Invalid, "{parameters}: {refused}");
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{parameters}: {refused}");
         let message = refused.to_string();
         assert!(message.contains(why) && message.contains("sslrootcert"), "{message}");
     }

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use tine_core::{Digest, Kind, ProjectId};
+use tine_core::{Digest, ErrorKind, ProjectId};
 
 use crate::app::Options;
 use crate::problem::Problem;
@@ -124,7 +124,7 @@ impl Tokens {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0 != version || version.is_none() {
             let file = TokenFile::read(path).map_err(|error| {
-                Problem::new(Kind::Internal, format!("the tokens cannot be read: {error}"))
+                Problem::new(ErrorKind::Internal, format!("the tokens cannot be read: {error}"))
             })?;
             *known = (version, file);
         }
@@ -167,7 +167,7 @@ impl Caller {
         };
         if self.only_project().is_some_and(|only| only != *project) {
             let why = format!("the token `{}` does not reach the project {project}", token.name);
-            return Err(Problem::new(Kind::Forbidden, why));
+            return Err(Problem::new(ErrorKind::Forbidden, why));
         }
         self.check_write(access)
     }
@@ -176,7 +176,7 @@ impl Caller {
     pub(crate) fn check_store(&self, access: Access) -> Result<(), Problem> {
         if let Some(project) = self.only_project() {
             let why = format!("the token reaches the project {project} only, not the whole store");
-            return Err(Problem::new(Kind::Forbidden, why));
+            return Err(Problem::new(ErrorKind::Forbidden, why));
         }
         self.check_write(access)
     }
@@ -186,7 +186,7 @@ impl Caller {
         match &self.token {
             Some(token) if access == Access::Write && !token.write => {
                 let why = format!("the token `{}` may only read", token.name);
-                Err(Problem::new(Kind::Forbidden, why))
+                Err(Problem::new(ErrorKind::Forbidden, why))
             }
             _ => Ok(()),
         }
@@ -209,7 +209,7 @@ pub(crate) fn admit(
             let word = text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let Some((_, word)) = word else {
                 let why = "Authorization must be `Bearer` and a token";
-                return Err(Problem::new(Kind::Unauthorized, why));
+                return Err(Problem::new(ErrorKind::Unauthorized, why));
             };
             Some(word.trim())
         }
@@ -218,12 +218,12 @@ pub(crate) fn admit(
         Some(word) => match tokens.find(word)? {
             Some(token) => Ok(Caller { token: Some(token) }),
             None => Err(Problem::new(
-                Kind::Unauthorized,
+                ErrorKind::Unauthorized,
                 "this token is not valid; `tine token create` makes one",
             )),
         },
         None if options.token_required && !open => Err(Problem::new(
-            Kind::Unauthorized,
+            ErrorKind::Unauthorized,
             "a token is needed; `tine token create` makes one, sent as `Authorization: Bearer …`",
         )),
         None => Ok(Caller::default()),
@@ -235,14 +235,16 @@ fn check_names(options: &Options, headers: &HeaderMap) -> Result<(), Problem> {
     let host = text(header::HOST).unwrap_or_default();
     if !is_ours(options, host_name(host)) {
         let why = format!("`{host}` is not a name of this server; --host adds one");
-        return Err(Problem::new(Kind::Forbidden, why).with_status(StatusCode::MISDIRECTED_REQUEST));
+        return Err(
+            Problem::new(ErrorKind::Forbidden, why).with_status(StatusCode::MISDIRECTED_REQUEST)
+        );
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let same = origin.split_once("://").is_some_and(|(_, name)| name == host);
         if !same {
             let why = format!("requests from pages of `{origin}` are not taken");
-            return Err(Problem::new(Kind::Forbidden, why));
+            return Err(Problem::new(ErrorKind::Forbidden, why));
         }
     }
     Ok(())
@@ -264,7 +266,7 @@ fn is_ours(options: &Options, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use axum::http::{HeaderMap, HeaderName, HeaderValue};
-    use tine_core::{Kind, ProjectId};
+    use tine_core::{ErrorKind, ProjectId};
 
     use super::{Access, Caller, Token, Tokens, admit};
     use crate::app::Options;
@@ -280,7 +282,8 @@ mod tests {
     fn a_page_of_another_site_cannot_ask_in_its_name() {
         let (tokens, options) = (Tokens::new(None), Options::default());
         let refused = |pairs: &[(&'static str, &'static str)]| {
-            admit(&tokens, &options, &headers(pairs), true).is_err_and(|it| it.is(Kind::Forbidden))
+            admit(&tokens, &options, &headers(pairs), true)
+                .is_err_and(|it| it.is(ErrorKind::Forbidden))
         };
         assert!(refused(&[("host", "evil.example:8000")]));
         assert!(refused(&[("host", "localhost.evil.example")]));

@@ -18,7 +18,7 @@ use futures_util::stream::{self, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_api::bodies;
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 use tine_engine::{Engine, FeedFilter};
 use tine_store::FeedPosition;
 use tokio::sync::watch;
@@ -92,17 +92,18 @@ pub(crate) async fn events(
         Some(value) => {
             let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
             let why = "Last-Event-ID is the id of an event that was sent before, a number";
-            Some(number.ok_or_else(|| Problem::new(Kind::Invalid, why))?)
+            Some(number.ok_or_else(|| Problem::new(ErrorKind::Invalid, why))?)
         }
         None => wanted.after,
     };
     let engine = app.engine.clone();
     let end = tokio::task::spawn_blocking(move || engine.feed_end()).await;
-    let end = end.map_err(|_| Problem::new(Kind::Internal, "the feed could not be read"))??;
+    let end =
+        end.map_err(|_| Problem::new(ErrorKind::Internal, "the feed could not be read"))??;
     let at = last.map_or(end, FeedPosition);
     if at > end {
         let why = format!("no event has the id {} yet; the last one has {}", at.0, end.0);
-        return Err(Problem::new(Kind::Invalid, why));
+        return Err(Problem::new(ErrorKind::Invalid, why));
     }
     let follower = Follower {
         filter: FeedFilter { project, conversation },

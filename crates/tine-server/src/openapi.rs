@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use tine_api::bodies::NewSource;
 use tine_api::{Answer, Imported, Pulled, StoredSourceAnswer};
-use tine_core::{Kind, Limits};
+use tine_core::{ErrorKind, Limits};
 
 use crate::api::sync;
 use crate::problem::{MEDIA_TYPE, Problem};
@@ -254,7 +254,7 @@ impl Description {
             responses.insert(status.to_string(), response);
         }
         let problem = json!({ MEDIA_TYPE: { "schema": self.schema::<Problem>() } });
-        let mut refusals: Vec<u16> = Kind::ALL.iter().map(|kind| kind.http_status()).collect();
+        let mut refusals: Vec<u16> = ErrorKind::ALL.iter().map(|kind| kind.http_status()).collect();
         refusals.extend([405, 408, 415, 421, 429]);
         if about.conditional {
             refusals.push(412);
@@ -262,7 +262,7 @@ impl Description {
         refusals.sort_unstable();
         refusals.dedup();
         for status in refusals {
-            let kinds: Vec<&str> = Kind::ALL
+            let kinds: Vec<&str> = ErrorKind::ALL
                 .iter()
                 .filter(|kind| kind.http_status() == status)
                 .map(|kind| kind.code())

@@ -7,7 +7,7 @@ use crate::assets::File;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use crate::problem::Problem;
 
@@ -44,7 +44,7 @@ pub(crate) async fn answer(request: Request) -> Response {
         Some(file) => send(file, request.headers()),
         None => {
             let why = "there is nothing here; /docs lists what there is";
-            Problem::new(Kind::NotFound, why).into_response()
+            Problem::new(ErrorKind::NotFound, why).into_response()
         }
     }
 }

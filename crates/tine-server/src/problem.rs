@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_api::ErrorDetails;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 /// The media type of a refusal.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -35,7 +35,7 @@ pub struct Problem {
 
 impl Problem {
     /// A refusal of a kind, with a sentence.
-    pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
         tine_api::Error::new(kind, why).into()
     }
 
@@ -49,7 +49,7 @@ impl Problem {
         Problem { wait: Some(seconds), ..self }
     }
 
-    pub(crate) fn is(&self, kind: Kind) -> bool {
+    pub(crate) fn is(&self, kind: ErrorKind) -> bool {
         self.code == kind.code()
     }
 }
@@ -65,7 +65,7 @@ impl<E: Into<tine_api::Error>> From<E> for Problem {
             code: kind.code(),
             hint: details.missing.as_deref().and_then(where_to_look),
             details,
-            wait: (kind == Kind::Busy).then_some(1),
+            wait: (kind == ErrorKind::Busy).then_some(1),
         }
     }
 }

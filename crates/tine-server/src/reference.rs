@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::Value;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8884;--soft:#8881;--dim:#888}\
@@ -158,7 +158,7 @@ fn errors(out: &mut String) {
                   with a stable <code>code</code> and a sentence that says what to do.</p>\
                   <table><tr><th>Code<th>Status",
     );
-    for kind in Kind::ALL {
+    for kind in ErrorKind::ALL {
         let (code, status) = (kind.code(), kind.http_status());
         let _ = write!(out, "<tr id=\"{code}\"><td><code>{code}</code><td>{status}");
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tine_core::{Kind, ProjectId, TurnId};
+use tine_core::{ErrorKind, ProjectId, TurnId};
 
 use crate::problem::Problem;
 
@@ -79,7 +79,7 @@ impl Replies {
         if running.len() >= self.most {
             let why = "too many answers are being given at once; what was said is recorded, ask \
                        for an answer later";
-            return Err(Problem::new(Kind::Busy, why));
+            return Err(Problem::new(ErrorKind::Busy, why));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let project = project.clone();

@@ -22,7 +22,7 @@ use futures_util::stream;
 use serde::Serialize;
 use serde_json::json;
 use tine_api::bodies;
-use tine_core::{Kind, Role, TurnId};
+use tine_core::{ErrorKind, Role, TurnId};
 use tine_engine::{BranchVersion, BranchView, Call, Fork, ForkPoint, TurnRef, TurnView};
 use tine_formats::redact;
 use tine_llm::reply::{Reply, ReplyContent, Responder};
@@ -85,11 +85,11 @@ pub(crate) async fn regenerate(State(app): State<Arc<App>>, request: Request) ->
         let old = engine.turn(&asked.call, turn(asked, &path.turn, within)?)?;
         if old.role != Role::Assistant {
             let why = "only what an assistant said is answered anew; name its answer";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
         let Some(parent) = old.parent else {
             let why = "nothing was asked before this turn; edit it instead";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         };
         let branch = body.branch.as_deref();
         let branch =
@@ -114,14 +114,14 @@ fn model(asked: &Asked, name: Option<&str>) -> Result<Responder, Problem> {
     let Some((_, first)) = models.first() else {
         let why = "no model is configured here: start the server with `--model NAME`, or record \
                    the answer with an append";
-        return Err(Problem::new(Kind::Unsupported, why));
+        return Err(Problem::new(ErrorKind::Unsupported, why));
     };
     let Some(name) = name else { return Ok(first.clone()) };
     let found = models.iter().find(|(known, _)| known == name);
     found.map(|(_, model)| model.clone()).ok_or_else(|| {
         let known: Vec<&str> = models.iter().map(|(name, _)| name.as_str()).collect();
         let why = format!("there is no model `{name}`; there is {}", known.join(", "));
-        Problem::new(Kind::NotFound, why)
+        Problem::new(ErrorKind::NotFound, why)
     })
 }
 
@@ -142,13 +142,13 @@ fn say(
         };
         let done = engine.append(&call.clone().with_redacted(redacted), request)?;
         let said = done.turns.into_iter().next_back();
-        let question = said.ok_or_else(|| Problem::new(Kind::Internal, "no turn was made"))?;
+        let question = said.ok_or_else(|| Problem::new(ErrorKind::Internal, "no turn was made"))?;
         let question = without_outcome(question);
         if done.replayed {
             let now = engine.branch(call, &conversation, &name)?;
             if now.tip != Some(question.id) {
                 let why = "this was said before, and the branch has gone on since: read the branch";
-                return Err(Problem::new(Kind::Conflict, why));
+                return Err(Problem::new(ErrorKind::Conflict, why));
             }
         }
         return Ok((question, done.branch));
@@ -156,14 +156,14 @@ fn say(
     let seen = BranchVersion { id: branch.id, version: branch.version };
     if call.if_branch.is_some_and(|wanted| wanted != seen) {
         let why = "the branch has changed since; read it again";
-        return Err(Problem::new(Kind::Conflict, why));
+        return Err(Problem::new(ErrorKind::Conflict, why));
     }
     let empty = "the branch is empty: say something first, with `content`";
-    let tip = branch.tip.ok_or_else(|| Problem::new(Kind::Invalid, empty))?;
+    let tip = branch.tip.ok_or_else(|| Problem::new(ErrorKind::Invalid, empty))?;
     let question = engine.turn(call, TurnRef::of(tip))?;
     if question.role == Role::Assistant {
         let why = "the branch ends with an answer: say something with `content`, or regenerate it";
-        return Err(Problem::new(Kind::Invalid, why));
+        return Err(Problem::new(ErrorKind::Invalid, why));
     }
     Ok((question, branch))
 }
@@ -199,7 +199,7 @@ where
     let (sender, pieces) = mpsc::channel(PIECES);
     let prepared = tokio::task::spawn_blocking(move || {
         let wanted = prepare(&asked, path, body).map_err(|problem| {
-            let stale = asked.conditional && problem.is(Kind::Conflict);
+            let stale = asked.conditional && problem.is(ErrorKind::Conflict);
             if stale { problem.with_status(StatusCode::PRECONDITION_FAILED) } else { problem }
         })?;
         let answer = asked.engine().promise_turn_id();
@@ -217,7 +217,7 @@ where
     let prepared = prepared.await;
     drop(room);
     let (asked, wanted, place) =
-        prepared.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;
+        prepared.map_err(|_| Problem::new(ErrorKind::Internal, "the request met a defect"))??;
     tokio::task::spawn_blocking(move || give(&asked, wanted, place, &Out(sender)));
     let stream = stream::unfold(pieces, |mut pieces| async {
         let piece = pieces.recv().await?;
@@ -332,7 +332,7 @@ fn ask(
         Ok(ended) => (finish(&ended.finish), None),
         Err(error) => {
             tracing::warn!(%error, "a model gave no answer");
-            ("error".to_owned(), Some(Problem::new(Kind::Internal, error.to_string())))
+            ("error".to_owned(), Some(Problem::new(ErrorKind::Internal, error.to_string())))
         }
     };
     let Some(mut message) = reply.message(spoken, ended.as_ref().ok())? else {
@@ -368,7 +368,7 @@ fn record(
     id: TurnId,
     message: tine_core::Message,
 ) -> Result<(TurnView, Option<BranchView>, bool), Problem> {
-    let internal = || Problem::new(Kind::Internal, "no turn was made");
+    let internal = || Problem::new(ErrorKind::Internal, "no turn was made");
     let (Some(old), branch) = (wanted.instead_of, &wanted.branch) else {
         let branch = wanted.branch.as_ref().ok_or_else(internal)?;
         let done = reply.record(branch, wanted.question.id, id, message)?;
@@ -386,7 +386,7 @@ fn record(
     let call = Call { if_branch: seen, ..reply.call.clone() };
     match engine.regenerate(&call, request.clone()) {
         Ok(done) => Ok((without_outcome(done.turn), done.branch, false)),
-        Err(error) if error.kind() == Kind::Conflict => {
+        Err(error) if error.kind() == ErrorKind::Conflict => {
             let alone = tine_engine::Regenerate { branch: None, ..request };
             let done = engine.regenerate(reply.call, alone)?;
             let fork = Fork { conversation: None, point: ForkPoint::At(id.into()), name: None };

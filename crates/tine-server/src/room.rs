@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;
@@ -33,7 +33,7 @@ impl BodyRoom {
         let pieces = u32::try_from(bytes.div_ceil(SMALL_BYTES)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0).try_acquire_many_owned(pieces);
         let why = "too many large bodies at once; try again";
-        let permit = permit.map_err(|_| Problem::new(Kind::Busy, why))?;
+        let permit = permit.map_err(|_| Problem::new(ErrorKind::Busy, why))?;
         Ok(Held { _permit: Some(permit) })
     }
 }
@@ -50,7 +50,7 @@ impl TransferRoom {
     pub(crate) fn take(&self) -> Result<Held, Problem> {
         let permit = Arc::clone(&self.0).try_acquire_owned();
         let why = "too many exports, imports, sources and outlines at once; try again";
-        let permit = permit.map_err(|_| Problem::new(Kind::Busy, why))?;
+        let permit = permit.map_err(|_| Problem::new(ErrorKind::Busy, why))?;
         Ok(Held { _permit: Some(permit) })
     }
 }
@@ -67,7 +67,7 @@ impl WaitRoom {
     pub(crate) fn take(&self) -> Result<Held, Problem> {
         let permit = Arc::clone(&self.0).try_acquire_owned();
         let why = "too many requests wait for runs; queue it, and ask for the run later";
-        let permit = permit.map_err(|_| Problem::new(Kind::Busy, why))?;
+        let permit = permit.map_err(|_| Problem::new(ErrorKind::Busy, why))?;
         Ok(Held { _permit: Some(permit) })
     }
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tine_api::bodies::{self, Common};
 use tine_core::ids::check_key;
-use tine_core::{Kind, ProjectId};
+use tine_core::{ErrorKind, ProjectId};
 use tine_engine::{BranchVersion, Call, Engine};
 use tokio::runtime::RuntimeFlavor;
 
@@ -216,7 +216,7 @@ pub(crate) fn asked(
     let named = match (in_query, body.project_id()) {
         (Some(one), Some(other)) if one != other => {
             let why = "the query and the body name different projects";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
         (one, other) => one.or(other),
     };
@@ -241,7 +241,7 @@ pub(crate) fn blocking(work: impl FnOnce() -> Response) -> Response {
 
 /// The answer to a request on which the server itself failed.
 pub(crate) fn defect() -> Response {
-    Problem::new(Kind::Internal, "the request met a defect; it is in the log").into_response()
+    Problem::new(ErrorKind::Internal, "the request met a defect; it is in the log").into_response()
 }
 
 pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
@@ -255,10 +255,10 @@ pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Respo
             }
             match serde_json::to_vec(&reply.body) {
                 Ok(body) => (reply.status, headers, body).into_response(),
-                Err(error) => Problem::new(Kind::Internal, error.to_string()).into_response(),
+                Err(error) => Problem::new(ErrorKind::Internal, error.to_string()).into_response(),
             }
         }
-        Err(problem) if asked.conditional && problem.is(Kind::Conflict) => {
+        Err(problem) if asked.conditional && problem.is(ErrorKind::Conflict) => {
             problem.with_status(StatusCode::PRECONDITION_FAILED).into_response()
         }
         Err(problem) => problem.into_response(),
@@ -268,10 +268,10 @@ pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Respo
 /// Reads path and query as one set of parameters.
 pub(crate) async fn parameters<P: DeserializeOwned>(parts: &mut Parts) -> Result<P, Problem> {
     let path = RawPathParams::from_request_parts(parts, &()).await;
-    let path = path.map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
+    let path = path.map_err(|error| Problem::new(ErrorKind::Invalid, error.to_string()))?;
     let path = path.iter().map(|(name, value)| (name.into(), value.into()));
     let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-    parameters::from_pairs(path.chain(query)).map_err(|why| Problem::new(Kind::Invalid, why))
+    parameters::from_pairs(path.chain(query)).map_err(|why| Problem::new(ErrorKind::Invalid, why))
 }
 
 /// The parameters of a route that is no function over the engine.
@@ -293,7 +293,7 @@ pub(crate) fn check_content(headers: &HeaderMap, wanted: &'static str) -> Result
     if !kind.eq_ignore_ascii_case(wanted) {
         let why = format!("the body must be sent with `Content-Type: {wanted}`");
         return Err(
-            Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+            Problem::new(ErrorKind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
         );
     }
     check_encoding(headers)
@@ -306,7 +306,8 @@ pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
         None | Some("" | "identity") => Ok(()),
         Some(_) => {
             let why = "a body is sent as it is, without Content-Encoding";
-            Err(Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+            Err(Problem::new(ErrorKind::Invalid, why)
+                .with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
         }
     }
 }
@@ -330,7 +331,7 @@ pub(crate) async fn read_body(
     let limit = app.engine.limits().body_bytes;
     let too_large = || {
         let why = format!("the body: at most {limit} bytes; nothing was stored");
-        Problem::new(Kind::TooLarge, why)
+        Problem::new(ErrorKind::TooLarge, why)
     };
     let length = announced(headers);
     if length.is_some_and(|length| length > limit) {
@@ -352,10 +353,10 @@ pub(crate) async fn read_body(
                 .is_some_and(|source| source.is::<LengthLimitError>());
             Err(match over {
                 true => too_large(),
-                false => Problem::new(Kind::Invalid, format!("the body broke off: {error}")),
+                false => Problem::new(ErrorKind::Invalid, format!("the body broke off: {error}")),
             })
         }
-        Err(_) => Err(Problem::new(Kind::Invalid, "the body took too long to come")
+        Err(_) => Err(Problem::new(ErrorKind::Invalid, "the body took too long to come")
             .with_status(StatusCode::REQUEST_TIMEOUT)),
     }
 }
@@ -374,7 +375,7 @@ pub(crate) async fn read_json<B: DeserializeOwned + Default>(
     check_content(headers, "application/json")?;
     // What reads the fields would also take a list of them in order; a request is no such list.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
-        return Err(Problem::new(Kind::Invalid, "the body must be a JSON object"));
+        return Err(Problem::new(ErrorKind::Invalid, "the body must be a JSON object"));
     }
     Ok((bodies::read(&bytes, app.engine.limits())?, Some(room)))
 }
@@ -389,7 +390,8 @@ fn call(
     let header = |name: &str| -> Result<Option<String>, Problem> {
         let Some(value) = headers.get(name) else { return Ok(None) };
         let text = std::str::from_utf8(value.as_bytes());
-        let text = text.map_err(|_| Problem::new(Kind::Invalid, format!("{name} is not UTF-8")))?;
+        let text =
+            text.map_err(|_| Problem::new(ErrorKind::Invalid, format!("{name} is not UTF-8")))?;
         Ok(Some(text.to_owned()))
     };
     // Whoever has a token is recorded under its name and no other.
@@ -399,7 +401,7 @@ fn call(
     call.idempotency_key = match (header("idempotency-key")?, body.idempotency_key()) {
         (Some(one), Some(other)) if one != other => {
             let why = "the header Idempotency-Key and the field idempotency_key differ";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
         (one, other) => one.or(other.map(str::to_owned)),
     };
@@ -430,7 +432,7 @@ fn parse_etag(text: &str) -> Result<Option<BranchVersion>, Problem> {
         Some(seen) => Ok(Some(seen)),
         None => {
             let why = "If-Match must be the ETag of a branch, as reading the branch answers it";
-            Err(Problem::new(Kind::Invalid, why))
+            Err(Problem::new(ErrorKind::Invalid, why))
         }
     }
 }

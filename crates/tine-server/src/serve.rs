@@ -17,7 +17,7 @@ use axum::routing::{any, get, post};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Call, Engine};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -293,7 +293,7 @@ async fn docs(State(app): State<Arc<App>>) -> Response {
 async fn healthz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine.clone();
     let asked = tokio::task::spawn_blocking(move || engine.feed_end()).await;
-    asked.map_err(|_| Problem::new(Kind::Internal, "the store could not be asked"))??;
+    asked.map_err(|_| Problem::new(ErrorKind::Internal, "the store could not be asked"))??;
     let body = json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") });
     Ok(axum::Json(body).into_response())
 }
@@ -315,7 +315,7 @@ async fn metrics(
         }
         Ok((engine.stats(&Call::by("metrics"), None)?.store, queued, running))
     });
-    let asked = asked.await.map_err(|_| Problem::new(Kind::Internal, "a defect"))?;
+    let asked = asked.await.map_err(|_| Problem::new(ErrorKind::Internal, "a defect"))?;
     let (totals, queued, running) = asked?;
     let text = app.metrics.text(&[
         ("tine_store_conversations", "Conversations in the store.", totals.conversations),
@@ -330,9 +330,12 @@ async fn metrics(
 }
 
 async fn wrong_method() -> Response {
-    Problem::new(Kind::Invalid, "this path does not know this method; /docs lists what it knows")
-        .with_status(StatusCode::METHOD_NOT_ALLOWED)
-        .into_response()
+    Problem::new(
+        ErrorKind::Invalid,
+        "this path does not know this method; /docs lists what it knows",
+    )
+    .with_status(StatusCode::METHOD_NOT_ALLOWED)
+    .into_response()
 }
 
 /// The way of every request: its name, its sender, its room, its end in the log.
@@ -381,7 +384,7 @@ fn enter<'a>(
         && !app.rates.admits(address, Instant::now())
     {
         let why = "too many requests in one second; slow down";
-        return Err(Problem::new(Kind::Busy, why)
+        return Err(Problem::new(ErrorKind::Busy, why)
             .with_status(StatusCode::TOO_MANY_REQUESTS)
             .after(1));
     }
@@ -389,7 +392,7 @@ fn enter<'a>(
     let caller = access::admit(&app.tokens, &app.options, request.headers(), open)?;
     let room = app.room.try_acquire();
     let room =
-        room.map_err(|_| Problem::new(Kind::Busy, "too many requests at once; try again"))?;
+        room.map_err(|_| Problem::new(ErrorKind::Busy, "too many requests at once; try again"))?;
     Ok((caller, room))
 }
 

@@ -21,7 +21,7 @@ use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_api::bodies::{self, Common};
-use tine_core::{Kind, SourceId};
+use tine_core::{ErrorKind, SourceId};
 use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
 use tine_formats::redact::{self, Redacted};
 use tine_store::PIECE_BYTES;
@@ -99,7 +99,7 @@ pub(crate) async fn store(
         || sent.idempotency_key.is_some();
     if inside {
         let why = "with a JSON body, everything but `project_id` stands in the body";
-        return Err(Problem::new(Kind::Invalid, why));
+        return Err(Problem::new(ErrorKind::Invalid, why));
     }
     let headers = &parts.headers;
     let (body, room) = route::read_json::<bodies::NewSource>(&app, headers, body, true).await?;
@@ -115,7 +115,7 @@ pub(crate) async fn store(
 }
 
 fn unsupported(why: impl Into<String>) -> Problem {
-    Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+    Problem::new(ErrorKind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
 async fn store_raw(
@@ -175,7 +175,7 @@ fn keep(
 
 /// Takes the secrets out of a text, unless it is larger than a body may be.
 pub(crate) fn scrub(request: &mut NewSource, limit: usize) -> Result<Redacted, Problem> {
-    let unreadable = |error: io::Error| Problem::new(Kind::Internal, error.to_string());
+    let unreadable = |error: io::Error| Problem::new(ErrorKind::Internal, error.to_string());
     let mut bytes = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     let content = Arc::clone(&request.content);
@@ -192,7 +192,7 @@ pub(crate) fn scrub(request: &mut NewSource, limit: usize) -> Result<Redacted, P
 
 fn too_large(limit: usize) -> Problem {
     let why = format!("the bytes of a source: at most {limit}; nothing was stored");
-    Problem::new(Kind::TooLarge, why)
+    Problem::new(ErrorKind::TooLarge, why)
 }
 
 /// A body that has come, in a file without a name.
@@ -223,12 +223,12 @@ async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<Spooled, Pro
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
             Ok(Some(Err(error))) => {
                 let why = format!("the body broke off: {error}; nothing was stored");
-                return Err(Problem::new(Kind::Invalid, why));
+                return Err(Problem::new(ErrorKind::Invalid, why));
             }
             Err(_) => {
                 let why = "the body took too long to come; nothing was stored";
                 return Err(
-                    Problem::new(Kind::Invalid, why).with_status(StatusCode::REQUEST_TIMEOUT)
+                    Problem::new(ErrorKind::Invalid, why).with_status(StatusCode::REQUEST_TIMEOUT)
                 );
             }
         };
@@ -248,9 +248,9 @@ async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<Spooled, Pro
         Ok(Err(error)) => {
             tracing::error!(%error, "a source could not be kept while it came");
             let why = "the server has no room for a file of that size now; nothing was stored";
-            Err(Problem::new(Kind::Busy, why))
+            Err(Problem::new(ErrorKind::Busy, why))
         }
-        Err(_) => Err(Problem::new(Kind::Internal, "the request met a defect")),
+        Err(_) => Err(Problem::new(ErrorKind::Internal, "the request met a defect")),
     }
 }
 
@@ -286,7 +286,7 @@ pub(crate) async fn content(
         }
         Ok(source)
     });
-    let source = found.await.map_err(|_| Problem::new(Kind::Internal, "a defect"))??;
+    let source = found.await.map_err(|_| Problem::new(ErrorKind::Internal, "a defect"))??;
     let mut answer = answer_about(&source);
     let etag = format!("\"{}\"", source.content_hash);
     let given = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
@@ -303,7 +303,7 @@ pub(crate) async fn content(
         Some(Part::These(range)) => (range, true),
         Some(Part::Nowhere) => {
             let why = format!("there are {} bytes, and none of those", source.size_bytes);
-            let problem = Problem::new(Kind::Invalid, why);
+            let problem = Problem::new(ErrorKind::Invalid, why);
             let mut answer = problem.with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
             set(&mut answer, header::CONTENT_RANGE, format!("bytes */{}", source.size_bytes));
             return Ok(answer);

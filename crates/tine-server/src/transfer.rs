@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_api::bodies;
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 use tine_engine::{self as engine, Call, Error, LogMark};
 use tine_formats::bundle::{BundleError, read_bundle, read_delta, write_bundle, write_delta};
 use tokio::sync::mpsc;
@@ -50,8 +50,9 @@ pub(crate) struct Exported {
 impl Exported {
     /// Reads a query in which a name may come several times.
     fn read(query: &str) -> Result<Self, Problem> {
-        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query)
-            .map_err(|error| Problem::new(Kind::Invalid, format!("the parameters: {error}")))?;
+        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).map_err(|error| {
+            Problem::new(ErrorKind::Invalid, format!("the parameters: {error}"))
+        })?;
         let mut read = Exported::default();
         for (name, value) in pairs {
             match name.as_str() {
@@ -59,7 +60,7 @@ impl Exported {
                 "conversation_id" => read.conversation_id.push(value),
                 _ => {
                     let why = format!("the parameters: `{name}` is unknown");
-                    return Err(Problem::new(Kind::Invalid, why));
+                    return Err(Problem::new(ErrorKind::Invalid, why));
                 }
             }
         }
@@ -103,7 +104,7 @@ pub(crate) async fn export(
         Ok((engine, call, ids))
     });
     let (engine, call, ids) =
-        found.await.map_err(|_| Problem::new(Kind::Internal, "the export met a defect"))??;
+        found.await.map_err(|_| Problem::new(ErrorKind::Internal, "the export met a defect"))??;
     Ok(streamed(room, move |out| write_bundle(&engine, &call, &ids, out).map(|_| ())))
 }
 
@@ -209,7 +210,7 @@ pub(crate) async fn import(
         Ok::<_, Problem>(Answer::new(&project, done))
     });
     let done =
-        done.await.map_err(|_| Problem::new(Kind::Internal, "the import met a defect"))??;
+        done.await.map_err(|_| Problem::new(ErrorKind::Internal, "the import met a defect"))??;
     Ok(axum::Json(done).into_response())
 }
 
@@ -295,12 +296,13 @@ pub(crate) async fn give(
     let since = match (wanted.seq, wanted.hash) {
         (None, None) => None,
         (Some(seq), Some(hash)) => {
-            let unsound = |_| Problem::new(Kind::Invalid, "`hash` is not the hash of an entry");
+            let unsound =
+                |_| Problem::new(ErrorKind::Invalid, "`hash` is not the hash of an entry");
             Some(LogMark { seq, hash: hash.parse().map_err(unsound)? })
         }
         _ => {
             let why = "`seq` and `hash` name an entry together; give both or neither";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
     };
     let scope = wanted.scope.map_or(engine::Scope::Log, engine::Scope::from);
@@ -312,7 +314,7 @@ pub(crate) async fn give(
         Ok::<_, Error>((room, engine, delta))
     });
     let (room, engine, delta) =
-        made.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;
+        made.await.map_err(|_| Problem::new(ErrorKind::Internal, "the request met a defect"))??;
     Ok(streamed(room, move |out| write_delta(&delta, engine.limits(), out)))
 }
 
@@ -343,6 +345,6 @@ pub(crate) async fn take(
         Ok::<_, Problem>(Answer::new(asked.project(), done))
     });
     let done =
-        done.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;
+        done.await.map_err(|_| Problem::new(ErrorKind::Internal, "the request met a defect"))??;
     Ok(axum::Json(done).into_response())
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tine_core::{ConversationId, Kind, ProjectId};
+use tine_core::{ConversationId, ErrorKind, ProjectId};
 
 use crate::problem::Problem;
 
@@ -90,7 +90,7 @@ impl Visited {
         }
         if entry.leaves.len() > PLACES {
             let why = format!("at most {PLACES} places of a conversation are kept");
-            return Err(Problem::new(Kind::TooLarge, why));
+            return Err(Problem::new(ErrorKind::TooLarge, why));
         }
         let leaves = entry.leaves.clone();
         known.push(entry);
@@ -124,7 +124,7 @@ impl Visited {
 }
 
 fn unkept(error: &io::Error) -> Problem {
-    Problem::new(Kind::Internal, format!("what was visited cannot be kept: {error}"))
+    Problem::new(ErrorKind::Internal, format!("what was visited cannot be kept: {error}"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tine_api::Result;
 use tine_client::Client;
 use tine_core::facts::{Schema, envelope};
 use tine_core::json::{self, Json, Object};
-use tine_core::{ConversationId, Digest, Kind, Limits, Message, Reference, Role, SourceId};
+use tine_core::{ConversationId, Digest, ErrorKind, Limits, Message, Reference, Role, SourceId};
 use tine_engine::{
     AsOf, Call, Correct, Direction, End, Engine, EntityQuery, Interpret, Knowledge, Merge, NewFact,
     NewRelationship, NewSchema, NewSource, Operations, Page, Reinterpret, RelationshipQuery,
@@ -55,7 +55,11 @@ impl Both {
 
     /// Asks both for something that they refuse in the same words.
     #[track_caller]
-    pub fn refuse<T: Debug>(&self, kind: Kind, ask: impl Fn(&dyn Everything, &Call) -> Result<T>) {
+    pub fn refuse<T: Debug>(
+        &self,
+        kind: ErrorKind,
+        ask: impl Fn(&dyn Everything, &Call) -> Result<T>,
+    ) {
         let here = ask(&self.engine, &self.call).expect_err("a refusal");
         let there = ask(&self.client, &self.call).expect_err("a refusal");
         assert_eq!((there.kind(), there.to_string()), (here.kind(), here.to_string()));
@@ -148,7 +152,7 @@ fn turns_are_stored_over_a_server_as_they_are_here() {
     let slots = both.agree(|it, call| it.slots(call, &conversation("plain"), "1"));
     assert_eq!(slots.len(), 2, "question and answer: {slots:?}");
     assert!(both.agree(|it, call| it.slots(call, &conversation("plain"), "2")).is_empty());
-    both.refuse(Kind::NotFound, |it, call| it.slots(call, &conversation("none"), "1"));
+    both.refuse(ErrorKind::NotFound, |it, call| it.slots(call, &conversation("none"), "1"));
     let minted = StoreTurn { conversation: None, turn_id: None, ..plain("x") };
     both.done(
         "minted",
@@ -159,15 +163,15 @@ fn turns_are_stored_over_a_server_as_they_are_here() {
         parent: Some(Reference::parse(parent).expect("a reference")),
         ..plain("elsewhere")
     };
-    both.refuse(Kind::NotFound, |it, call| it.store_turn(call, at("nowhere")));
+    both.refuse(ErrorKind::NotFound, |it, call| it.store_turn(call, at("nowhere")));
     let empty = StoreTurn { turn_id: Some(String::new()), ..plain("x") };
-    both.refuse(Kind::Invalid, |it, call| it.store_turn(call, empty.clone()));
+    both.refuse(ErrorKind::Invalid, |it, call| it.store_turn(call, empty.clone()));
     let nobody = StoreTurn {
         interpret: Interpret::Queue,
         interpreter: Some("nobody".to_owned()),
         ..plain("x")
     };
-    both.refuse(Kind::Invalid, |it, call| it.store_turn(call, nobody.clone()));
+    both.refuse(ErrorKind::Invalid, |it, call| it.store_turn(call, nobody.clone()));
     assert!(both.served.get("/healthz").status == 200);
 }
 
@@ -236,12 +240,12 @@ fn sources_and_runs_are_the_same_over_a_server() {
     assert!(failed.error.is_some());
     both.done("retry", |it, call| it.retry_interpretation(call, failed.id), |run| run);
     let none = SourceId::from_bytes([0; 16]);
-    both.refuse(Kind::NotFound, |it, call| it.source(call, none));
-    both.refuse(Kind::NotFound, |it, call| it.source_piece(call, none, 0));
-    both.refuse(Kind::NotFound, |it, call| it.prompt(call, Digest::of(b"none")));
-    both.refuse(Kind::Invalid, |it, call| it.reinterpret(call, Reinterpret::default()));
-    both.refuse(Kind::Invalid, |it, call| it.retry_interpretation(call, run));
-    both.refuse(Kind::Invalid, |it, call| {
+    both.refuse(ErrorKind::NotFound, |it, call| it.source(call, none));
+    both.refuse(ErrorKind::NotFound, |it, call| it.source_piece(call, none, 0));
+    both.refuse(ErrorKind::NotFound, |it, call| it.prompt(call, Digest::of(b"none")));
+    both.refuse(ErrorKind::Invalid, |it, call| it.reinterpret(call, Reinterpret::default()));
+    both.refuse(ErrorKind::Invalid, |it, call| it.retry_interpretation(call, run));
+    both.refuse(ErrorKind::Invalid, |it, call| {
         it.store_source(call, source(envelope::MIME, "none", Interpret::None))
     });
 }
@@ -261,7 +265,7 @@ fn facts_entities_relationships_and_schemas_are_the_same_over_a_server() {
     both.agree(|it, call| it.schemas(call));
     both.agree(|it, call| it.schema(call, "recipe", Some(1)));
     both.agree(|it, call| it.schema(call, "person", None));
-    both.refuse(Kind::NotFound, |it, call| it.schema(call, "recipe", Some(9)));
+    both.refuse(ErrorKind::NotFound, |it, call| it.schema(call, "recipe", Some(9)));
 
     let between = |relation: &str, source: End, target: End, metadata: Json| NewRelationship {
         relation: relation.to_owned(),
@@ -308,7 +312,7 @@ fn facts_entities_relationships_and_schemas_are_the_same_over_a_server() {
     );
     let (ann, pie, other) =
         (stored.entities[0].entity, stored.entities[1].entity, stored.entities[2].entity);
-    both.refuse(Kind::Invalid, |it, call| it.store_facts(call, StoreFacts::default()));
+    both.refuse(ErrorKind::Invalid, |it, call| it.store_facts(call, StoreFacts::default()));
 
     let day = "2025-03-14T00:00:00Z".parse().expect("a time");
     for as_of in [AsOf::default(), AsOf { observed: Some(day), stored: Some(day) }] {
@@ -328,7 +332,7 @@ fn facts_entities_relationships_and_schemas_are_the_same_over_a_server() {
     both.agree(|it, call| it.observations(call, ann, Page::default()));
     both.agree(|it, call| it.field_provenance(call, ann, None));
     both.agree(|it, call| it.field_provenance(call, pie, Some("parts")));
-    both.refuse(Kind::NotFound, |it, call| it.field_provenance(call, pie, Some("none")));
+    both.refuse(ErrorKind::NotFound, |it, call| it.field_provenance(call, pie, Some("none")));
     both.agree(|it, call| it.timeline(call, Some(day), None, Page::default()));
 
     let right =
@@ -361,7 +365,7 @@ fn facts_entities_relationships_and_schemas_are_the_same_over_a_server() {
         RelationshipQuery { relation: Some("CORRECTS".to_owned()), ..RelationshipQuery::default() };
     both.agree(|it, call| it.relationships(call, typed.clone(), Page::default()));
     both.done("part", |it, call| it.delete_relationship(call, relate.clone()), |it| it);
-    both.refuse(Kind::NotFound, |it, call| it.delete_relationship(call, relate.clone()));
+    both.refuse(ErrorKind::NotFound, |it, call| it.delete_relationship(call, relate.clone()));
     let odd = NewRelationship { relation: "LIKES".to_owned(), ..relate };
-    both.refuse(Kind::Invalid, |it, call| it.create_relationship(call, odd.clone()));
+    both.refuse(ErrorKind::Invalid, |it, call| it.create_relationship(call, odd.clone()));
 }

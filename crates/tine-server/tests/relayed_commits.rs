@@ -2,7 +2,9 @@
 
 use tine_core::json::{Json, Object};
 use tine_core::sign::PrivateKey;
-use tine_core::{ConversationId, EntityId, Kind, Limits, Message, Name, Reference, Role, TurnId};
+use tine_core::{
+    ConversationId, EntityId, ErrorKind, Limits, Message, Name, Reference, Role, TurnId,
+};
 use tine_engine::{
     Append, BisectQuery, BlameOf, BlameQuery, CommitQuery, CommitView, Decision, DiffQuery, Fork,
     ForkPoint, Inject, Knowledge, MergeBranches, NewCommit, NewConversation, NewFact, Operations,
@@ -79,12 +81,12 @@ fn commits_are_made_listed_and_signed_over_a_server_as_they_are_here() {
         |signed| signed,
     );
     assert!(signed.signature.expect("a signature").valid);
-    both.refuse(Kind::Invalid, |it, call| {
+    both.refuse(ErrorKind::Invalid, |it, call| {
         it.sign_commit(call, &hash, &key.public(), &key.sign("another"))
     });
 
     assert_eq!(both.agree(|it, call| it.commit_by_hash(call, &hash[..19])).hash, second.hash);
-    both.refuse(Kind::NotFound, |it, call| it.commit_by_hash(call, "0123456789"));
+    both.refuse(ErrorKind::NotFound, |it, call| it.commit_by_hash(call, "0123456789"));
     let all = |conversation, branch: Option<&str>| CommitQuery {
         conversation,
         branch: branch.map(str::to_owned),
@@ -98,8 +100,10 @@ fn commits_are_made_listed_and_signed_over_a_server_as_they_are_here() {
     assert_eq!(one.items[0].hash, second.hash);
     let other = both.agree(|it, call| it.commits(call, all(None, None), page(one.next.clone())));
     assert_eq!((other.items[0].hash, other.next), (first.hash, None));
-    both.refuse(Kind::Invalid, |it, call| it.commits(call, all(None, Some("main")), page(None)));
-    both.refuse(Kind::Invalid, |it, call| {
+    both.refuse(ErrorKind::Invalid, |it, call| {
+        it.commits(call, all(None, Some("main")), page(None))
+    });
+    both.refuse(ErrorKind::Invalid, |it, call| {
         it.commit(call, NewCommit::of(trip(), "nothing is new").on("main"))
     });
 }
@@ -148,7 +152,7 @@ fn merges_and_what_can_be_asked_of_them_are_the_same_over_a_server() {
         message: None,
         author: Some("Ann".to_owned()),
     };
-    both.refuse(Kind::Invalid, |it, call| it.resolve_conflicts(call, resolve(Take::Side(3))));
+    both.refuse(ErrorKind::Invalid, |it, call| it.resolve_conflicts(call, resolve(Take::Side(3))));
     let value = Take::Value(Json::from(9_007_199_254_740_993_u64));
     both.done("resolve", |it, call| it.resolve_conflicts(call, resolve(value.clone())), |it| it);
 
@@ -166,7 +170,7 @@ fn merges_and_what_can_be_asked_of_them_are_the_same_over_a_server() {
     let text = BlameOf::Text("in autumn".to_owned());
     assert_eq!(both.agree(|it, call| it.blame(call, blame(text.clone())))[0].turn_id, Some(ours));
     let text = BlameOf::Text("in winter".to_owned());
-    both.refuse(Kind::NotFound, |it, call| it.blame(call, blame(text.clone())));
+    both.refuse(ErrorKind::NotFound, |it, call| it.blame(call, blame(text.clone())));
 
     let bisect = |predicate| BisectQuery { at: at("main"), predicate };
     let fact = |value| Predicate::Fact { entity, field: "budget".to_owned(), value };
@@ -176,7 +180,7 @@ fn merges_and_what_can_be_asked_of_them_are_the_same_over_a_server() {
         both.agree(|it, call| it.bisect(call, bisect(predicate.clone())));
     }
     let other = fact(Some(Json::from("6000")));
-    both.refuse(Kind::Invalid, |it, call| it.bisect(call, bisect(other.clone())));
+    both.refuse(ErrorKind::Invalid, |it, call| it.bisect(call, bisect(other.clone())));
     let drift = both.agree(|it, call| it.drift(call, &trip(), "main"));
     assert_eq!(drift.len(), 3);
 }

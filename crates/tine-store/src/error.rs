@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 /// A failure of the store itself, as opposed to a request that the engine rejects.
 #[derive(Debug, thiserror::Error)]
@@ -131,31 +131,31 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns the kind of error that surfaces report.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            StoreError::Missing { .. } => Kind::NotFound,
+            StoreError::Missing { .. } => ErrorKind::NotFound,
             StoreError::NotAStore { .. }
             | StoreError::NewerFormat { .. }
-            | StoreError::Address { .. } => Kind::Invalid,
+            | StoreError::Address { .. } => ErrorKind::Invalid,
             StoreError::Busy { .. }
             | StoreError::InUse { .. }
             | StoreError::ChangedMeanwhile
             | StoreError::Unreachable { .. }
-            | StoreError::InDoubt { .. } => Kind::Busy,
-            StoreError::Unsupported(_) => Kind::Unsupported,
-            StoreError::Corrupt { .. } | StoreError::DamagedFile { .. } => Kind::Corrupt,
-            StoreError::ReadOnly { .. } => Kind::Forbidden,
+            | StoreError::InDoubt { .. } => ErrorKind::Busy,
+            StoreError::Unsupported(_) => ErrorKind::Unsupported,
+            StoreError::Corrupt { .. } | StoreError::DamagedFile { .. } => ErrorKind::Corrupt,
+            StoreError::ReadOnly { .. } => ErrorKind::Forbidden,
             StoreError::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
-                Kind::Forbidden
+                ErrorKind::Forbidden
             }
             StoreError::DiskFull
             | StoreError::Stopped { .. }
             | StoreError::Contract(_)
             | StoreError::Database { .. }
             | StoreError::Io { .. }
-            | StoreError::Backend(_) => Kind::Internal,
+            | StoreError::Backend(_) => ErrorKind::Internal,
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use tine_core::{Json, Kind, Timestamp};
+use tine_core::{ErrorKind, Json, Timestamp};
 use tine_engine::{Clock as _, ConversationPatch, NewConversation, SystemClock};
 
 use super::agent::{is_history, update_of};
@@ -146,7 +146,7 @@ impl Relay {
             return Err(unknown);
         }
         if !self.sessions.gather(id) {
-            return Err(Refusal::of(Kind::Busy, "this session is being loaded already"));
+            return Err(Refusal::of(ErrorKind::Busy, "this session is being loaded already"));
         }
         let mut asked = params.clone();
         if let Some(members) = asked.as_object_mut()
@@ -166,7 +166,7 @@ impl Relay {
         };
         if gathered.len() >= GATHERED {
             let why = "the agent replays more of this session than can be taken in";
-            return Err(Refusal::of(Kind::TooLarge, why));
+            return Err(Refusal::of(ErrorKind::TooLarge, why));
         }
         self.take_in(id, cwd, Begun { link, answer }, gathered)
     }
@@ -208,7 +208,7 @@ impl Relay {
             }
             claimed?;
             return Err(Refusal::of(
-                Kind::Busy,
+                ErrorKind::Busy,
                 "another has just loaded this session; load it again",
             ));
         }

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use tine_core::json::Object;
-use tine_core::{Json, Kind, Status};
+use tine_core::{ErrorKind, Json, Status};
 use tine_engine::{Clock as _, SystemClock};
 
 use super::events::From;
@@ -67,7 +67,7 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
     for waiting in waiting {
         if let Waiting::Client { id, prompt } = waiting {
             let told = "what it said is kept: load the session again to go on";
-            let mut refusal = Refusal::of(Kind::Internal, format!("{why}; {told}"));
+            let mut refusal = Refusal::of(ErrorKind::Internal, format!("{why}; {told}"));
             if let Some(session) = prompt {
                 let state = session.lock();
                 if let Err(unstored) = settled(&state) {

@@ -253,7 +253,7 @@ impl Relay {
         }
         state.branch = done.branch;
         let last = done.turns.last().map(|turn| turn.id);
-        last.ok_or_else(|| Refusal::of(tine_core::Kind::Internal, "nothing was appended"))
+        last.ok_or_else(|| Refusal::of(tine_core::ErrorKind::Internal, "nothing was appended"))
     }
 
     fn metadata(

@@ -310,7 +310,10 @@ fn with_session(mut params: Json, id: &str) -> Json {
 fn session_of(answer: &Json) -> Result<&str, Refusal> {
     let id = answer.get("sessionId").and_then(Json::as_str);
     id.ok_or_else(|| {
-        Refusal::of(tine_core::Kind::Internal, "the agent made a session and told no `sessionId`")
+        Refusal::of(
+            tine_core::ErrorKind::Internal,
+            "the agent made a session and told no `sessionId`",
+        )
     })
 }
 

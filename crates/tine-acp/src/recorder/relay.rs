@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use tine_core::{Json, Kind, Reference};
+use tine_core::{ErrorKind, Json, Reference};
 
 use super::capabilities::Native;
 use super::link::{Fault, Link};
@@ -93,7 +93,7 @@ impl Relay {
         let (link, output) = Link::start(&self.recorder.command).map_err(|error| {
             let program = self.recorder.command.first();
             let program = program.map(|it| it.to_string_lossy()).unwrap_or_default();
-            Refusal::of(Kind::Internal, format!("`{program}` cannot be started: {error}"))
+            Refusal::of(ErrorKind::Internal, format!("`{program}` cannot be started: {error}"))
         })?;
         let link = Arc::new(link);
         let (relay, heard) = (Arc::clone(self), Arc::clone(&link));
@@ -152,7 +152,7 @@ pub(super) fn refusal(fault: Fault) -> Refusal {
         Fault::Gone => {
             let why = "the agent ended before it answered; what it said is kept: load the session \
                        again to go on";
-            Refusal::of(Kind::Internal, why)
+            Refusal::of(ErrorKind::Internal, why)
         }
     }
 }

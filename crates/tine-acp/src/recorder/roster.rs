@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tine_core::{BranchId, Kind};
+use tine_core::{BranchId, ErrorKind};
 use tine_engine::{BranchView, Interpret, NewSource, Outcome, SourceView};
 
 use super::relay::Relay;
@@ -92,7 +92,7 @@ impl Relay {
             Ok(SourceView { original_filename, .. }) => {
                 Ok(original_filename.and_then(|branch| branch.parse().ok()))
             }
-            Err(error) if error.kind() == Kind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

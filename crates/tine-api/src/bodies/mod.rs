@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tine_core::json::{self, Json, JsonErrorKind};
-use tine_core::{ConversationId, Kind, Limits, ProjectId, Reference};
+use tine_core::{ConversationId, ErrorKind, Limits, ProjectId, Reference};
 
 pub use branch::*;
 pub use conversation::*;
@@ -37,7 +37,7 @@ impl FreeForm {
     pub(crate) fn within(self, limits: &Limits) -> Result<Json> {
         if self.0.depth() > limits.json_depth {
             let deep = JsonErrorKind::TooDeep { limit: limits.json_depth };
-            return Err(Error::new(Kind::TooLarge, format!("invalid JSON: {deep}")));
+            return Err(Error::new(ErrorKind::TooLarge, format!("invalid JSON: {deep}")));
         }
         Ok(self.0)
     }
@@ -84,7 +84,7 @@ pub fn read<B: DeserializeOwned>(bytes: &[u8], limits: &Limits) -> Result<B> {
                 return Err(Error::invalid(format!("the body: {text}")));
             };
             let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-            let kind = if error.is_too_deep() { Kind::TooLarge } else { Kind::Invalid };
+            let kind = if error.is_too_deep() { ErrorKind::TooLarge } else { ErrorKind::Invalid };
             Err(Error::new(kind, format!("invalid JSON: {text}")))
         }
     }
@@ -249,7 +249,7 @@ pub fn size(what: &'static str, value: u64) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn refused(body: &str) -> (Kind, String) {
+    fn refused(body: &str) -> (ErrorKind, String) {
         let error = read::<Append>(body.as_bytes(), &Limits::default()).expect_err("a refusal");
         (error.kind(), error.to_string())
     }
@@ -269,18 +269,18 @@ mod tests {
         for (body, kind, sentence) in [
             (
                 r#"{"branch":7}"#,
-                Kind::Invalid,
+                ErrorKind::Invalid,
                 "the body: invalid type: integer `7`, expected a string at line 1 column 11",
             ),
             (
                 r#"{"content":[{"a":1,"a":2}]}"#,
-                Kind::Invalid,
+                ErrorKind::Invalid,
                 &format!("invalid JSON: {twice} (at byte 8)"),
             ),
             // A map of names has no fields that could be declared twice.
             (
                 r#"{"redacted":{"a":1,"a":2}}"#,
-                Kind::Invalid,
+                ErrorKind::Invalid,
                 &format!("invalid JSON: {twice} (at byte 19)"),
             ),
         ] {
@@ -295,7 +295,7 @@ mod tests {
         let limits = Limits::default();
         assert!(read::<Append>(content(limits.json_depth).as_bytes(), &limits).is_ok());
         let (kind, sentence) = refused(&content(limits.json_depth + 1));
-        assert_eq!(kind, Kind::TooLarge, "{sentence}");
+        assert_eq!(kind, ErrorKind::TooLarge, "{sentence}");
         assert!(sentence.contains("flatten the value (at byte 128)"), "{sentence}");
     }
 }

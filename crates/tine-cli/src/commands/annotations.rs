@@ -6,7 +6,7 @@ use tine_core::Reference;
 use tine_engine::{ConversationPatch, MetadataPatch, TurnView};
 
 use crate::arguments::{names_root, reference};
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::CliSession;
 use crate::terminal::text::{cut, visible, width};
 use crate::terminal::{Paging, short_time};
@@ -150,17 +150,17 @@ pub(crate) fn title(session: &CliSession, args: TitleArgs) -> Result<()> {
     let turn = if args.whole { None } else { words.next() };
     let text = words.next();
     if words.next().is_some() {
-        return Err(Failure::invalid("give one title; put several words in quotes"));
+        return Err(CommandError::invalid("give one title; put several words in quotes"));
     }
     let change = match (text, args.clear) {
-        (Some(_), true) => return Err(Failure::invalid("give a title or --clear, not both")),
+        (Some(_), true) => return Err(CommandError::invalid("give a title or --clear, not both")),
         (Some(text), false) => Some(Some(text.to_owned())),
         (None, true) => Some(None),
         (None, false) => None,
     };
     match turn {
         None if !args.whole => {
-            Err(Failure::invalid("say which turn, or --whole for the conversation"))
+            Err(CommandError::invalid("say which turn, or --whole for the conversation"))
         }
         None => title_conversation(session, change, args.force),
         Some(turn) => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tine_core::{ConversationId, Kind, Limits, Message, Reference, Role, Status, Timestamp};
+use tine_core::{ConversationId, ErrorKind, Limits, Message, Reference, Role, Status, Timestamp};
 use tine_engine::{
     Append, Appended, ConversationView, Error, NewConversation, OnConflict, Outcome,
 };
@@ -13,7 +13,7 @@ use tine_formats::redact::{self, Redacted};
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::input::{self, InputMessages, InputSource};
 use crate::session::{self, CliSession};
 use crate::terminal::Paging;
@@ -185,12 +185,12 @@ fn conversation(
     }
     let wanted = match session.conversation() {
         Ok(wanted) => Some(wanted),
-        Err(failure @ Failure::AmbiguousConversation { .. }) => return Err(failure),
+        Err(failure @ CommandError::AmbiguousConversation { .. }) => return Err(failure),
         Err(_) => None,
     };
     if let Some(id) = &wanted {
         match session.engine.conversation(&session.call, id) {
-            Err(error) if error.kind() == Kind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             found => {
                 let found = found?;
                 check_prompt(&found, prompt)?;
@@ -206,7 +206,7 @@ fn conversation(
 fn check_prompt(conversation: &ConversationView, prompt: Option<String>) -> Result<()> {
     let own = conversation.root.as_ref().and_then(|root| root.system_prompt.as_ref());
     if prompt.is_some() && prompt.as_ref() != own {
-        return Err(Failure::invalid(format!(
+        return Err(CommandError::invalid(format!(
             "the messages come with another system prompt than `{}` has; leave `system` out, or \
              append them to a new conversation with -c NAME --create",
             conversation.id

@@ -13,7 +13,7 @@ use tine_engine::{
 use tine_formats::render::whole_path;
 
 use crate::arguments::reference;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::input;
 use crate::knowledge_view::{room, row, value, write_rows};
 use crate::record_args;
@@ -166,7 +166,7 @@ pub(crate) fn bisect(session: &CliSession, args: BisectArgs) -> Result<()> {
         }
         _ => {
             let why = "say what to look for: --contains TEXT, --entity E --field F, or run COMMAND";
-            return Err(Failure::invalid(why));
+            return Err(CommandError::invalid(why));
         }
     };
     let query = BisectQuery { at, predicate };
@@ -206,13 +206,13 @@ fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
         session
             .screen
             .aside(&format!("{label}  {}", one_line(&session.screen, &path.turns[index], 6)));
-        Ok::<_, Failure>(verdict)
+        Ok::<_, CommandError>(verdict)
     })?;
     let (first, tested) = found.map_err(|why| match why {
-        NoFirst::Never => Failure::invalid(
+        NoFirst::Never => CommandError::invalid(
             "the command says that all is good at the end of the path; there is nothing to find",
         ),
-        NoFirst::Skipped => Failure::invalid(
+        NoFirst::Skipped => CommandError::invalid(
             "the command could not tell too often; the first bad turn is one of those it skipped",
         ),
     })?;
@@ -232,7 +232,7 @@ fn judge_prefix(path: &PathPage, index: usize, command: &[String]) -> Result<Bis
     };
     let document = serde_json::to_vec(&so_far).map_err(io::Error::from)?;
     let (program, arguments) = command.split_first().expect("the parser asks for a command");
-    let unusable = |why: String| Failure::invalid(format!("`{}`: {why}", visible(program)));
+    let unusable = |why: String| CommandError::invalid(format!("`{}`: {why}", visible(program)));
     let mut child = Command::new(program)
         .args(arguments)
         .env("TINE_TURN_ID", turn.id.to_string())

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use tine_api::{Listing, Tail};
-use tine_core::{Kind, Reference};
+use tine_core::{ErrorKind, Reference};
 use tine_engine::{BranchView, MoveBranch};
 
 use crate::arguments::reference;
+use crate::command_error::Result;
 use crate::commands::branches::ends_on;
-use crate::failure::Result;
 use crate::session::CliSession;
 use crate::terminal::text::{count, cut};
 use crate::terminal::{Paging, short_time};
@@ -82,7 +82,7 @@ pub(crate) fn restore(session: &CliSession, args: RestoreArgs) -> Result<()> {
         words => match session.engine.branch(&session.call, &conversation, &words[0]) {
             Ok(_) => (words[0].as_str(), None),
             // A single argument that is not a branch is the turn.
-            Err(error) if error.kind() == Kind::NotFound => ("main", Some(&words[0])),
+            Err(error) if error.kind() == ErrorKind::NotFound => ("main", Some(&words[0])),
             Err(error) => return Err(error.into()),
         },
     };

@@ -6,7 +6,7 @@ use tine_core::{ConversationId, Reference};
 use tine_engine::{BranchView, Fork, ForkPoint};
 
 use crate::arguments::{names_root, reference};
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 use crate::terminal::text::{visible, width};
 use crate::terminal::{Paging, short_time};

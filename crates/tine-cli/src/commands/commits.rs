@@ -6,8 +6,8 @@ use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, Wi
 
 use super::keys;
 use crate::arguments::reference;
+use crate::command_error::Result;
 use crate::commit_view::{commit_line, window, write_conflicts};
-use crate::failure::Result;
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};

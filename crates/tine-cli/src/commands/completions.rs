@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 
 use crate::arguments::{Globals, local_only_error};
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::terminal::{Paging, Screen};
 
 const EXAMPLES: &str = "\

@@ -10,7 +10,7 @@ use tine_llm::Provider;
 
 use super::serve::listen_setting;
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::knowledge_view::{row, write_rows};
 use crate::settings::{self, Setting, SettingOrigin};
 use crate::store_location::StoreLocation;
@@ -94,7 +94,7 @@ pub(crate) fn path(globals: &Globals) -> Result<()> {
     }
     let screen = Screen::new(globals);
     let Some(file) = settings::user_file(globals.config.as_deref())? else {
-        return Err(Failure::invalid("no home folder is known; name a file with --config"));
+        return Err(CommandError::invalid("no home folder is known; name a file with --config"));
     };
     let (path, from) = (file.value.display().to_string(), file.origin.to_string());
     if screen.json {

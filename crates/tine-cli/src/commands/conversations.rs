@@ -7,7 +7,7 @@ use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversa
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::input;
 use crate::session::{self, CliSession};
 use crate::terminal::text::{count, cut, visible, width};
@@ -210,7 +210,7 @@ pub(crate) fn archive(session: &CliSession, args: &ArchiveArgs) -> Result<()> {
         (Some(id), _) => session.conversation_id(id)?,
         (None, Some(named)) => named.clone(),
         (None, None) => {
-            return Err(Failure::invalid("say which conversation: tine archive ID"));
+            return Err(CommandError::invalid("say which conversation: tine archive ID"));
         }
     };
     let patch = ConversationPatch { archived: Some(!args.undo), ..ConversationPatch::default() };

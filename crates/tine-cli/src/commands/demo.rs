@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tine_client::Client;
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 use tine_engine::{Engine, SystemEntropy};
 use tine_formats::bundle::write_bundle;
 use tine_server::demo::{CONVERSATION, StoryClock};
@@ -19,8 +19,8 @@ use tine_sqlite::DATABASE_FILE;
 use tine_store::{MemoryStore, OpenMode, Store};
 
 use crate::arguments::{Globals, local_only_error};
+use crate::command_error::{CommandError, Result};
 use crate::commands::tree::{head, whole_topology, write_tree};
-use crate::failure::{Failure, Result};
 use crate::session::{self, CliSession, SessionEngine};
 use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
@@ -57,7 +57,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
         StoreLocation::Database(_) if args.fresh => {
             let why = "nothing is deleted in a database; `tine purge --whole -c tokyo-trip` erases \
                        the example";
-            return Err(Failure::refused(Kind::Unsupported, why));
+            return Err(CommandError::refused(ErrorKind::Unsupported, why));
         }
         StoreLocation::Database(_) => place.open(OpenMode::Create)?,
     };
@@ -112,7 +112,7 @@ fn demo_on_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<
 fn conversation_exists(session: &CliSession, id: &ConversationId) -> Result<bool> {
     match session.engine.conversation(&session.call, id) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == Kind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -158,8 +158,8 @@ fn write_marker(folder: &Path) -> Result<()> {
     fs::write(folder.join(MARKER_FILE), text).map_err(|error| unwritable(folder, &error))
 }
 
-fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::refused(Kind::Internal, format!("writing {}: {error}", folder.display()))
+fn unwritable(folder: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::refused(ErrorKind::Internal, format!("writing {}: {error}", folder.display()))
 }
 
 /// Deletes a demo store: checks the marker, checks that the folder contains nothing else, and
@@ -172,7 +172,10 @@ fn remove_demo_store(folder: &Path) -> Result<()> {
     }
     let refuse = |why: &str| {
         let path = absolute(folder);
-        Failure::refused(Kind::Protected, format!("{} {why}; nothing was deleted", path.display()))
+        CommandError::refused(
+            ErrorKind::Protected,
+            format!("{} {why}; nothing was deleted", path.display()),
+        )
     };
     if !names.iter().any(|name| name == MARKER_FILE) {
         return Err(refuse("was not made by `tine demo`"));

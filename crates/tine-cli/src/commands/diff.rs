@@ -6,8 +6,8 @@ use clap::Args;
 use tine_core::commit::FacetTerm;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
 
+use crate::command_error::{CommandError, Result};
 use crate::commit_view::{write_changes, write_terms};
-use crate::failure::{Failure, Result};
 use crate::session::CliSession;
 use crate::terminal::text::{count, visible, wrap};
 use crate::terminal::{Paging, Paint, Screen};
@@ -90,7 +90,7 @@ fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let both = ask(from, to)?;
     if both.from.conversation != both.to.conversation {
         let why = format!("`{from}` and `{to}` never were one; compare them as {from}..{to}");
-        return Err(Failure::invalid(why));
+        return Err(CommandError::invalid(why));
     }
     let fork_point = match (both.bases.first(), both.common) {
         (Some(commit), _) => commit.short(),

@@ -3,7 +3,7 @@
 use clap::Args;
 use tine_api::{Drift, Listing};
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 use crate::terminal::text::cut;
 use crate::terminal::{Paging, short_time};

@@ -8,9 +8,9 @@ use tine_engine::{Delete, DeleteMode, Deleted, Edit, Outcome, SplitTurn, TurnRef
 use tine_formats::redact::{self, Redacted};
 
 use crate::arguments::reference;
+use crate::command_error::Result;
 use crate::commands::append::write_redacted;
 use crate::commands::branches::ends_on;
-use crate::failure::Result;
 use crate::input::{self, InputSource};
 use crate::session::CliSession;
 use crate::terminal::Paging;

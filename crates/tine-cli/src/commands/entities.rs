@@ -14,7 +14,7 @@ use tine_engine::{
 };
 
 use crate::arguments::day_or_time;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::input::{self, InputSource};
 use crate::knowledge_view::{entity_line, field_rows, room, row, value, write_rows};
 use crate::record_args;
@@ -322,14 +322,14 @@ fn correct(session: &CliSession, args: &EntityCorrectArgs) -> Result<()> {
     for given in &args.fields {
         let Some((name, value)) = given.split_once('=') else {
             let why = format!("`{given}` is no FIELD=VALUE");
-            return Err(Failure::invalid(why));
+            return Err(CommandError::invalid(why));
         };
         let value = match args.json_value {
             true => input::json_argument(name, value, session.limits())?,
             false => value.into(),
         };
         if fields.insert(name, value).is_some() {
-            return Err(Failure::invalid(format!("`{name}` is given twice")));
+            return Err(CommandError::invalid(format!("`{name}` is given twice")));
         }
     }
     let entity = record_args::resolve_entity(session, &args.entity)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tine_core::{ConversationId, Kind, Reference};
+use tine_core::{ConversationId, ErrorKind, Reference};
 use tine_engine::Call;
 use tine_formats::bundle::write_bundles;
 use tine_formats::export::{self, ExportFormat};
@@ -14,8 +14,8 @@ use tine_formats::page;
 
 use crate::arguments::{local_only_error, reference};
 
+use crate::command_error::{CommandError, Result};
 use crate::commands::conversations;
-use crate::failure::{Failure, Result};
 use crate::session::{CliSession, SessionEngine};
 use crate::terminal::text::count;
 
@@ -91,7 +91,7 @@ type SelectedConversations = Vec<(Call, Vec<ConversationId>)>;
 
 pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
     if args.to.is_some() && args.format.foreign_form().is_none() {
-        return Err(Failure::invalid(
+        return Err(CommandError::invalid(
             "bundles and pages hold whole conversations; give --format for the path to a turn",
         ));
     }
@@ -213,7 +213,7 @@ fn to_stdout(
     let written = write(session, args, selected, &mut out);
     let flushed = out.flush();
     if out.closed {
-        return Err(Failure::ClosedPipe);
+        return Err(CommandError::ClosedPipe);
     }
     written?;
     Ok(flushed?)
@@ -256,7 +256,10 @@ fn to_file(
     path: &Path,
 ) -> Result<()> {
     let unwritable = |error: io::Error| {
-        Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
+        CommandError::refused(
+            ErrorKind::Invalid,
+            format!("{} cannot be written: {error}", path.display()),
+        )
     };
     let there = fs::metadata(path).ok();
     if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {

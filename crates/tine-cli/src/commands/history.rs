@@ -4,7 +4,7 @@ use clap::Args;
 use tine_core::ConversationId;
 use tine_engine::{OperationView, Undone};
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, short_time};

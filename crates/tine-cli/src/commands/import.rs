@@ -9,7 +9,7 @@ use std::{env, thread};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Engine, Imported};
 use tine_formats::bundle::read_bundle;
 use tine_import::detect::{self, FormatCache, ImportJob, ImportPlan};
@@ -18,7 +18,7 @@ use tine_import::{Error, ImportFormat, Note};
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::{CliSession, SessionEngine};
 use crate::terminal::Paging;
 use crate::terminal::text::count;
@@ -86,7 +86,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         false => args.paths.clone(),
         true if args.watch => agent_folders(),
         true => {
-            return Err(Failure::invalid(
+            return Err(CommandError::invalid(
                 "nothing to import; name files or folders, or see what there is with --discover",
             ));
         }
@@ -128,7 +128,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let done = &importer.summary;
     let taken = done.conversations + done.grown + done.unchanged + done.unchanged_files;
     if let (0, Some(first)) = (taken, importer.notes.first()) {
-        return Err(Failure::invalid(format!(
+        return Err(CommandError::invalid(format!(
             "nothing was brought in; {}: {}",
             first.file.display(),
             first.what
@@ -141,21 +141,21 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
 fn fail_if_missing(plan: &ImportPlan) -> Result<()> {
     let Some(missing) = plan.missing.first() else { return Ok(()) };
     let why = format!("{} is not there; the others were brought in", missing.display());
-    Err(Failure::refused(Kind::NotFound, why))
+    Err(CommandError::refused(ErrorKind::NotFound, why))
 }
 
 fn is_bundle(job: &ImportJob) -> bool {
     job.format == ImportFormat::Bundle
 }
 
-fn import_error(error: Error) -> Failure {
+fn import_error(error: Error) -> CommandError {
     match error {
         Error::Refused(error) => error.into(),
         Error::Read { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            Failure::refused(Kind::NotFound, error.to_string())
+            CommandError::refused(ErrorKind::NotFound, error.to_string())
         }
-        Error::TooLarge { .. } => Failure::refused(Kind::TooLarge, error.to_string()),
-        error => Failure::invalid(error.to_string()),
+        Error::TooLarge { .. } => CommandError::refused(ErrorKind::TooLarge, error.to_string()),
+        error => CommandError::invalid(error.to_string()),
     }
 }
 
@@ -382,7 +382,7 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
 
 fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
     if args.paths.len() > 1 || args.watch {
-        return Err(Failure::invalid(
+        return Err(CommandError::invalid(
             "`-` is one bundle on standard input; name nothing beside it",
         ));
     }
@@ -405,7 +405,7 @@ fn one_bundle(
     let project = globals.project().is_some().then_some(&session.call.project);
     let bytes = tine_import::importer::read_bundle_file(engine, project, &job.path);
     let done = bytes.map_err(|error| match error {
-        tine_import::importer::BundleFailure::Bundle(error) => Failure::from(error),
+        tine_import::importer::BundleFailure::Bundle(error) => CommandError::from(error),
         tine_import::importer::BundleFailure::File(error) => import_error(error),
     })?;
     report_bundle(session, &done)

@@ -12,7 +12,7 @@ use tine_engine::{
 };
 
 use crate::arguments::day_or_time;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::knowledge_view::{fields_line, observation_line, room, row, run_line, write_rows};
 use crate::record_args;
 use crate::session::CliSession;
@@ -112,7 +112,7 @@ pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()>
     }
     if let Some(pair) = &args.compare {
         let [before, after] = pair.as_slice() else {
-            return Err(Failure::invalid("--compare takes two runs"));
+            return Err(CommandError::invalid("--compare takes two runs"));
         };
         return compare(
             session,

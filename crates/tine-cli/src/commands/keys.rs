@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tine_core::sign::PrivateKey;
-use tine_core::{Digest, Kind, Limits, Name};
+use tine_core::{Digest, ErrorKind, Limits, Name};
 use tine_engine::{Entropy, SystemEntropy};
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
 use crate::user_dirs;
@@ -125,7 +125,7 @@ fn file(name: &str) -> Result<PathBuf> {
     if !checked.as_str().chars().all(plain) || name.starts_with('.') {
         let why =
             format!("`{name}` cannot be a key's name; use letters, digits, `-`, `_`, `.`, `@`");
-        return Err(Failure::invalid(why));
+        return Err(CommandError::invalid(why));
     }
     Ok(user_dirs::keys()?.join(format!("{name}.{EXTENSION}")))
 }
@@ -144,8 +144,8 @@ fn make(name: &str) -> Result<KeyDocument> {
     options.write(true).create_new(true);
     restrict_to_owner(&mut options);
     let mut file = options.open(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::refused(
-            Kind::Conflict,
+        io::ErrorKind::AlreadyExists => CommandError::refused(
+            ErrorKind::Conflict,
             format!("there is a key `{name}` already; choose another name"),
         ),
         _ => failed(&path, &error),
@@ -157,8 +157,8 @@ fn make(name: &str) -> Result<KeyDocument> {
 
 fn read(name: &str, path: &Path) -> Result<PrivateKey> {
     let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::refused(
-            Kind::NotFound,
+        io::ErrorKind::NotFound => CommandError::refused(
+            ErrorKind::NotFound,
             format!("there is no key `{name}`; `tine key new {name}` makes it"),
         ),
         _ => failed(path, &error),
@@ -169,7 +169,7 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
     read.map_err(|error| failed(path, &error))?;
     PrivateKey::from_hex(&digits).ok_or_else(|| {
         let why = format!("{} holds no key: 64 hexadecimal digits", path.display());
-        Failure::invalid(why)
+        CommandError::invalid(why)
     })
 }
 
@@ -191,7 +191,7 @@ fn check_permissions(path: &Path, file: &File) -> Result<()> {
     }
     let path = path.display();
     let why = format!("others can read the key {path}; take that from them: chmod 600 {path}");
-    Err(Failure::invalid(why))
+    Err(CommandError::invalid(why))
 }
 
 #[cfg(not(unix))]
@@ -199,8 +199,8 @@ fn check_permissions(_: &Path, _: &File) -> Result<()> {
     Ok(())
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::invalid(format!("{}: {error}", path.display()))
+fn failed(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::invalid(format!("{}: {error}", path.display()))
 }
 
 /// Returns a 32-byte seed, hashed from 40 random bytes.

@@ -6,12 +6,12 @@ use tine_api::{Stats, UsageShare, UsageTotals};
 
 use clap::Args;
 use serde::Serialize;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
+use crate::command_error::{CommandError, Result};
 use crate::commands::repair;
-use crate::failure::{Failure, Result};
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, cut, visible, width};
@@ -64,7 +64,10 @@ pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     }
     if failed > 0 {
         let records = if failed == 1 { "record fails" } else { "records fail" };
-        return Err(Failure::refused(Kind::Corrupt, format!("{failed} {records} the check")));
+        return Err(CommandError::refused(
+            ErrorKind::Corrupt,
+            format!("{failed} {records} the check"),
+        ));
     }
     Ok(())
 }

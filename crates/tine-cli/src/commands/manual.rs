@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::terminal::{Paging, Screen};
 
 const EXAMPLES: &str = "\
@@ -23,7 +23,7 @@ pub(crate) struct ManualArgs {
 /// Writes `tine.1` and one page per command.
 pub(crate) fn manual(globals: &Globals, args: &ManualArgs) -> Result<()> {
     let failed = |error: std::io::Error| {
-        Failure::invalid(format!("{} cannot be written: {error}", args.folder.display()))
+        CommandError::invalid(format!("{} cannot be written: {error}", args.folder.display()))
     };
     fs::create_dir_all(&args.folder).map_err(failed)?;
     clap_mangen::generate_to(crate::command(), &args.folder).map_err(failed)?;

@@ -9,9 +9,9 @@ use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
 
 use super::branches::ends_on;
 use crate::arguments::reference;
+use crate::command_error::{CommandError, Result};
 use crate::commit_view::{write_changes, write_conflicts, write_resolve_hints};
 use crate::editor;
-use crate::failure::{Failure, Result};
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
@@ -96,7 +96,7 @@ fn edited(session: &CliSession, request: &MergeBranches) -> Result<Summary> {
     }
     let summary = editor::edit_text(&text)?;
     match summary.trim() {
-        "" => Err(Failure::invalid("the text is empty; nothing was merged")),
+        "" => Err(CommandError::invalid("the text is empty; nothing was merged")),
         summary => Ok(Summary::Text(summary.to_owned())),
     }
 }

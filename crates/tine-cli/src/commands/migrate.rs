@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_postgres::PostgresStore;
 use tine_store::copy::{CopyProgress, copy};
 use tine_store::{OpenMode, Store};
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::limits;
 use crate::store_location::StoreLocation;
 use crate::terminal::Screen;
@@ -159,8 +159,8 @@ fn verify(store: Arc<dyn Store>) -> Result<()> {
     let found = engine.verify()?;
     match found.problems.first() {
         None => Ok(()),
-        Some(problem) => Err(Failure::refused(
-            Kind::Corrupt,
+        Some(problem) => Err(CommandError::refused(
+            ErrorKind::Corrupt,
             format!(
                 "the copy is as damaged as the source: {}: {}; `tine verify` lists all",
                 problem.record, problem.why

@@ -48,7 +48,7 @@ pub(crate) mod watch;
 use tine_store::OpenMode;
 
 use crate::arguments::{Arguments, Command};
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 
 /// Runs the command that the arguments name.

@@ -3,7 +3,7 @@
 use clap::Args;
 use tine_engine::AsOf;
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::knowledge_view::{entity_line, observation_line};
 use crate::record_args;
 use crate::session::CliSession;

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use tine_store::PackOptions;
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 use crate::terminal::text::count;
 

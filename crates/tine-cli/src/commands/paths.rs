@@ -10,8 +10,8 @@ use tine_formats::render::{
 use super::append::role_parser;
 use super::commits;
 use crate::arguments::reference;
+use crate::command_error::{CommandError, Result};
 use crate::commit_view::{commit_line, write_commit};
-use crate::failure::{Failure, Result};
 use crate::graph::{self, GraphNode};
 use crate::labels::Labels;
 use crate::session::CliSession;
@@ -267,7 +267,7 @@ impl From<OpenCallsChoice> for OpenCalls {
 pub(crate) fn path(session: &CliSession, args: PathArgs) -> Result<()> {
     if args.format == PathFormat::Text && (args.max_tokens.is_some() || args.open_calls.is_some()) {
         let why = "--max-tokens and --open-calls go with another --format than text";
-        return Err(Failure::invalid(why));
+        return Err(CommandError::invalid(why));
     }
     if args.around.is_some() {
         return window(session, &args);

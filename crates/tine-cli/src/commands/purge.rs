@@ -8,7 +8,7 @@ use tine_core::Reference;
 use tine_engine::{Purge, PurgeTarget, Purged, TurnRef};
 
 use crate::arguments::reference;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
@@ -52,7 +52,7 @@ pub(crate) fn purge(session: &CliSession, args: &PurgeArgs) -> Result<()> {
     if !args.yes {
         report(session, &plan, "would erase")?;
         if !confirmed(session, &word)? {
-            return Err(Failure::invalid("nothing was erased; --yes erases without asking"));
+            return Err(CommandError::invalid("nothing was erased; --yes erases without asking"));
         }
     }
     let done = session.engine.purge(&session.call, Purge { target, confirm: Some(word) })?;

@@ -5,7 +5,7 @@ use tine_api::Removed;
 use tine_core::Json;
 use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipView};
 
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::input;
 use crate::record_args;
 use crate::session::CliSession;

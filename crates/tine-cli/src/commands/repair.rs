@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_core::json::{self, Json, object};
 use tine_engine::{Engine, LeftOut, Repaired, SystemClock, SystemEntropy};
 use tine_sqlite::OpenOptions;
@@ -18,7 +18,7 @@ use tine_sqlite::SqliteStore;
 use tine_store::{Content, OpenMode};
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::{CliSession, SessionEngine, limits};
 use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
@@ -78,7 +78,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
         })
     });
     if let Some(why) = failed {
-        return Err(Failure::refused(Kind::Internal, why));
+        return Err(CommandError::refused(ErrorKind::Internal, why));
     }
     let done = done?;
     list.finish()?;
@@ -106,8 +106,8 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     }
     if done.left_out > 0 {
         let records = count(done.left_out, "record");
-        return Err(Failure::refused(
-            Kind::Corrupt,
+        return Err(CommandError::refused(
+            ErrorKind::Corrupt,
             format!("{records} could not be kept as they were; {LEFT_OUT_FILE} lists them"),
         ));
     }
@@ -125,7 +125,7 @@ fn check_target(from: &Path, to: &Path) -> Result<()> {
     };
     if same || !empty {
         let to = to.display();
-        return Err(Failure::invalid(format!("{to} is not a new or empty folder; give one")));
+        return Err(CommandError::invalid(format!("{to} is not a new or empty folder; give one")));
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use tine_core::EntityId;
 use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
 
 use super::commits;
+use crate::command_error::{CommandError, Result};
 use crate::commit_view::{write_conflicts, write_resolve_hints};
-use crate::failure::{Failure, Result};
 use crate::input;
 use crate::record_args;
 use crate::session::{self, CliSession};
@@ -169,7 +169,7 @@ fn entity_field(text: &str) -> Result<(EntityId, String)> {
         }
         _ => {
             let why = format!("`{text}` names no field; give one as ent_….city");
-            Err(Failure::invalid(why))
+            Err(CommandError::invalid(why))
         }
     }
 }

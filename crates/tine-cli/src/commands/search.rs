@@ -5,7 +5,7 @@ use tine_core::{Role, Timestamp};
 use tine_engine::{SearchHit, SearchPage, SearchQuery};
 
 use crate::arguments::day_or_time;
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, Screen, short_time};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tine_core::{Kind, Limits};
+use tine_core::{ErrorKind, Limits};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_server::{Options, Server};
 use tine_store::{OpenMode, PackOptions, Store};
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::logging::{self, LogLevel};
 use crate::settings::{self, Setting, SettingOrigin};
 use crate::store_location::StoreLocation;
@@ -110,7 +110,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         grace: Duration::from_secs(args.grace),
         ..Options::default()
     };
-    let internal = |why: String| Failure::refused(Kind::Internal, why);
+    let internal = |why: String| CommandError::refused(ErrorKind::Internal, why);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         // Requests that wait for the store block a thread; others must serve connections.
@@ -201,7 +201,9 @@ fn connections() -> usize {
 
 fn address(text: &str) -> Result<SocketAddr> {
     let bad = |why: String| {
-        Failure::invalid(format!("`{text}` is no address to listen on ({why}); give HOST:PORT"))
+        CommandError::invalid(format!(
+            "`{text}` is no address to listen on ({why}); give HOST:PORT"
+        ))
     };
     let mut found = text.to_socket_addrs().map_err(|error| bad(error.to_string()))?;
     found.next().ok_or_else(|| bad("nothing has that name".to_owned()))

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
-use tine_core::{Json, Kind, Reference};
+use tine_core::{ErrorKind, Json, Reference};
 use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
 
 use crate::arguments::{names_root, reference};
+use crate::command_error::{CommandError, Result};
 use crate::commit_view::write_commit_details;
-use crate::failure::{Failure, Result};
 use crate::knowledge_view::{row, write_rows};
 use crate::labels::Labels;
 use crate::session::CliSession;
@@ -64,7 +64,7 @@ pub(crate) fn show(session: &CliSession, args: &ShowArgs) -> Result<()> {
         Ok(TurnOrCommit::Turn(turn)) => *turn,
         Ok(TurnOrCommit::Commit(commit)) => return show_commit(session, &commit),
         // A branch can end on the root.
-        Err(Failure::Engine(error)) if error.details.is_root => return show_root(session),
+        Err(CommandError::Engine(error)) if error.details.is_root => return show_root(session),
         Err(failure) => return Err(failure),
     };
     let by_id = || TurnRef::within(turn.conversation.clone(), turn.id);
@@ -124,12 +124,12 @@ fn turn_or_commit(session: &CliSession, named: &Reference) -> Result<TurnOrCommi
         Ok(session.engine.turn(&session.call, turn)?)
     }) {
         Ok(turn) => return Ok(TurnOrCommit::Turn(Box::new(turn))),
-        Err(Failure::Engine(error)) if error.kind() == Kind::NotFound => error,
+        Err(CommandError::Engine(error)) if error.kind() == ErrorKind::NotFound => error,
         Err(failure) => return Err(failure),
     };
     match session.engine.versioning().commit_by_hash(&session.call, named.as_str()) {
         Ok(commit) => Ok(TurnOrCommit::Commit(Box::new(commit))),
-        Err(error) if error.kind() == Kind::NotFound => Err(refused.into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(refused.into()),
         Err(error) => Err(error.into()),
     }
 }

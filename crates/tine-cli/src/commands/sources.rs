@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::{Args, Subcommand};
-use tine_core::{Kind, SourceId};
+use tine_core::{ErrorKind, SourceId};
 use tine_engine::{RunQuery, SourceView};
 
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::knowledge_view::{row, run_line, source_line, write_rows};
 use crate::record_args;
 use crate::session::CliSession;
@@ -115,7 +115,7 @@ fn show(session: &CliSession, id: SourceId) -> Result<()> {
 fn cat(session: &CliSession, id: SourceId, force: bool) -> Result<()> {
     if session.screen.json {
         let why = "`tine source cat` writes bytes, not JSON; `tine source show` describes them";
-        return Err(Failure::invalid(why));
+        return Err(CommandError::invalid(why));
     }
     let knowledge = session.engine.knowledge();
     let careful = io::stdout().is_terminal() && !force;
@@ -125,7 +125,7 @@ fn cat(session: &CliSession, id: SourceId, force: bool) -> Result<()> {
         if careful && !is_plain(&piece) {
             let why = "these bytes could confuse the terminal; send them to a file or a pipe, or \
                        add --force";
-            return Err(Failure::refused(Kind::Unsupported, why));
+            return Err(CommandError::refused(ErrorKind::Unsupported, why));
         }
         out.write_all(&piece)?;
     }

@@ -8,7 +8,9 @@ use tine_api::{Leading, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer}
 
 use clap::{Args, Subcommand, ValueEnum};
 use tine_api::bodies;
-use tine_core::{Kind, Limits, Message, Metadata, Reference, Role, SourceId, Status, Timestamp};
+use tine_core::{
+    ErrorKind, Limits, Message, Metadata, Reference, Role, SourceId, Status, Timestamp,
+};
 use tine_engine::{
     Error, Interpret, NewSource, SourceBytes, StoreFacts, StoreTurn, StoredFacts, StoredSource,
 };
@@ -16,7 +18,7 @@ use tine_store::OpenMode;
 
 use super::append::role_parser;
 use crate::arguments::{Globals, reference};
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::input::{self, InputSource};
 use crate::knowledge_view::{row, run_row, stored_turn_rows, write_notes, write_rows};
 use crate::session::{self, CliSession};
@@ -280,7 +282,7 @@ fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
         (None, Some(name)) => mime_of(name).to_owned(),
         (None, None) => {
             let why = "say what standard input holds with --mime TYPE, or with --name FILE";
-            return Err(Failure::invalid(why));
+            return Err(CommandError::invalid(why));
         }
     };
     let content: Arc<dyn SourceBytes> = match &from {
@@ -309,7 +311,10 @@ fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
 
 fn spool_stdin() -> Result<File> {
     let internal = |error: io::Error| {
-        Failure::refused(Kind::Internal, format!("standard input cannot be kept: {error}"))
+        CommandError::refused(
+            ErrorKind::Internal,
+            format!("standard input cannot be kept: {error}"),
+        )
     };
     let limit = session::limits().source_bytes as u64;
     let mut file = tempfile::tempfile().map_err(internal)?;
@@ -378,15 +383,15 @@ fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
     let json = input::parse_json(from, &bytes, limits)?;
     let Some(members) = json.as_object() else {
         let why = format!("a store of facts is an object, not {}", json.type_name());
-        return Err(Failure::invalid(why));
+        return Err(CommandError::invalid(why));
     };
     if let Some(other) = members.keys().find(|name| !FACTS.contains(name)) {
         let accepted = FACTS.join(", ");
         let why = format!("a store of facts has no member `{other}`; there are {accepted}");
-        return Err(Failure::invalid(why));
+        return Err(CommandError::invalid(why));
     }
     let store: bodies::Store = serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::invalid(format!("{}: {error}", from.describe())))?;
+        .map_err(|error| CommandError::invalid(format!("{}: {error}", from.describe())))?;
     Ok(store.into_parts(limits)?.facts.unwrap_or_default())
 }
 

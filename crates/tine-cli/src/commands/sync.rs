@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use tine_core::{ConversationId, Kind, ProjectId};
+use tine_core::{ConversationId, ErrorKind, ProjectId};
 use tine_engine::{
     Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
     SystemEntropy, carry, pull,
@@ -20,7 +20,7 @@ use tine_engine::{
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::server_peer::ServerPeer;
 use crate::session::{CliSession, limits};
 use crate::store_location::StoreLocation;
@@ -97,7 +97,7 @@ struct KeptBack {
     code: &'static str,
     message: String,
     #[serde(skip)]
-    kind: Kind,
+    kind: ErrorKind,
 }
 
 /// The other side of a sync.
@@ -176,7 +176,7 @@ fn fail_if_kept_back(report: &SyncReport) -> Result<()> {
         [] => return Ok(()),
     };
     let why = format!("{what} ({}); everything else was synced", first.message);
-    Err(Failure::refused(first.kind, why))
+    Err(CommandError::refused(first.kind, why))
 }
 
 /// Returns the conversations of a project whose logs differ, in order of creation, so that a new
@@ -235,7 +235,7 @@ fn exchange(
 }
 
 impl SyncReport {
-    fn keep_back(&mut self, task: &SyncTask, kind: Kind, message: String) {
+    fn keep_back(&mut self, task: &SyncTask, kind: ErrorKind, message: String) {
         let (project_id, conversation_id) = (task.call.project.to_string(), task.id.to_string());
         let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
         // The same refusal usually occurs in both directions; report it once.
@@ -269,7 +269,7 @@ impl SyncReport {
                 "the other side has erased {turns} of it for ever that went on here; what is here \
                  was kept; --erase erases it here, too"
             );
-            self.keep_back(task, Kind::Protected, why);
+            self.keep_back(task, ErrorKind::Protected, why);
         }
         for Renamed { from, to } in &done.renamed {
             self.notes.push(format!(
@@ -285,16 +285,16 @@ impl SyncReport {
 }
 
 /// Returns whether other conversations can be synced after an error of this kind.
-fn affects_one_conversation(kind: Kind) -> bool {
+fn affects_one_conversation(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        Kind::Invalid
-            | Kind::Conflict
-            | Kind::Protected
-            | Kind::Unsupported
-            | Kind::TooLarge
-            | Kind::Corrupt
-            | Kind::NotFound
+        ErrorKind::Invalid
+            | ErrorKind::Conflict
+            | ErrorKind::Protected
+            | ErrorKind::Unsupported
+            | ErrorKind::TooLarge
+            | ErrorKind::Corrupt
+            | ErrorKind::NotFound
     )
 }
 
@@ -308,13 +308,13 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<SyncRemote> {
     }
     let location = StoreLocation::parse(Path::new(&args.remote))?;
     if location.is_same_as(&StoreLocation::from_globals(globals)?) {
-        return Err(Failure::invalid("that is this store itself; name another one"));
+        return Err(CommandError::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
     let store = location.open(mode).map_err(|failure| match failure.kind() {
-        Kind::NotFound => {
+        ErrorKind::NotFound => {
             let why = format!("there is no store at {}; --create makes one", args.remote);
-            Failure::refused(Kind::NotFound, why)
+            CommandError::refused(ErrorKind::NotFound, why)
         }
         _ => failure,
     })?;

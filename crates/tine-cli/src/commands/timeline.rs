@@ -5,7 +5,7 @@ use tine_core::Timestamp;
 use tine_engine::TimelineEntry;
 
 use crate::arguments::day_or_time;
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::knowledge_view::room;
 use crate::session::CliSession;
 use crate::terminal::Paging;

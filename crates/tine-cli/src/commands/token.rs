@@ -2,13 +2,13 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tine_core::{Digest, Kind, Limits, Name, ProjectId};
+use tine_core::{Digest, ErrorKind, Limits, Name, ProjectId};
 use tine_engine::{Clock, Entropy, SystemClock, SystemEntropy};
 use tine_server::{Token, TokenFile, token_digest};
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
@@ -74,7 +74,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     let location = StoreLocation::from_globals(globals)?;
     let path = location.token_file()?;
     let failed = |error: std::io::Error| {
-        Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
+        CommandError::refused(ErrorKind::Internal, format!("{}: {error}", path.display()))
     };
     let mut file = TokenFile::read(&path).map_err(failed)?;
     let screen = Screen::new(globals);
@@ -85,7 +85,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             if file.tokens.iter().any(|token| token.name == name) {
                 let why =
                     format!("there is a token `{name}` already; revoke it or choose another name");
-                return Err(Failure::refused(Kind::Conflict, why));
+                return Err(CommandError::refused(ErrorKind::Conflict, why));
             }
             let project = match (all_projects, globals.project()) {
                 (true, _) => None,
@@ -131,7 +131,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             file.tokens.retain(|token| token.name != name);
             if file.tokens.len() == before {
                 let why = format!("there is no token `{name}`; `tine token list` lists them");
-                return Err(Failure::refused(Kind::NotFound, why));
+                return Err(CommandError::refused(ErrorKind::NotFound, why));
             }
             file.write(&path).map_err(failed)?;
             if screen.json {

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-use tine_core::{ConversationId, Kind, Reference, TurnId};
+use tine_core::{ConversationId, ErrorKind, Reference, TurnId};
 use tine_engine::{ConversationView, TopologyPage, TopologyQuery};
 
 use crate::arguments::{names_root, reference};
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::{CliSession, MAIN};
 use crate::terminal::Paging;
 use crate::tree::{Drawing, RootRow, draw, lay_out};
@@ -55,7 +55,7 @@ pub(crate) fn tree(session: &CliSession, args: &TreeArgs) -> Result<()> {
     let branch = args.branch.as_deref().unwrap_or(session.branch());
     let line = match session.engine.branch(&session.call, &conversation, branch) {
         Ok(branch) => branch.tip,
-        Err(error) if error.kind() == Kind::NotFound && branch == MAIN => None,
+        Err(error) if error.kind() == ErrorKind::NotFound && branch == MAIN => None,
         Err(error) => return Err(error.into()),
     };
     let head = match under {

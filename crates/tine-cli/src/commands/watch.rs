@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use tine_core::{Kind, ProjectId};
+use tine_core::{ErrorKind, ProjectId};
 use tine_engine::{Engine, FeedEntry, FeedFilter};
 use tine_store::{FeedPosition, OpenMode};
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::{CliSession, SessionEngine};
 use crate::terminal::precise_time;
 use crate::terminal::text::{cut, visible};
@@ -71,7 +71,7 @@ fn poll_feed(
     };
     loop {
         let (entries, now) = match engine.feed(at, filter, PAGE_ENTRIES) {
-            Err(error) if error.kind() == Kind::Busy => (Vec::new(), at),
+            Err(error) if error.kind() == ErrorKind::Busy => (Vec::new(), at),
             read => read?,
         };
         at = at.max(now);
@@ -108,7 +108,7 @@ fn write(session: &CliSession, entry: FeedEntry) -> Result<()> {
 /// Makes Ctrl-C end the process successfully.
 pub(crate) fn end_on_interrupt() -> Result<()> {
     let internal = |error: std::io::Error| {
-        Failure::refused(Kind::Internal, format!("Ctrl-C cannot be waited for: {error}"))
+        CommandError::refused(ErrorKind::Internal, format!("Ctrl-C cannot be waited for: {error}"))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(internal)?;

@@ -1,6 +1,6 @@
 //! Writes answers to standard output, through a pager on a terminal.
 //!
-//! A reader who closes the pipe early is not an error; see [`crate::failure::Failure::ClosedPipe`].
+//! A reader who closes the pipe early is not an error; see [`crate::command_error::CommandError::ClosedPipe`].
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Paint;
 use crate::arguments::{Colour, Globals};
-use crate::failure::Result;
+use crate::command_error::Result;
 
 /// Whether an answer may need a pager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

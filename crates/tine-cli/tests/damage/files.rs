@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tine_core::{Kind, Message, Role};
+use tine_core::{ErrorKind, Message, Role};
 use tine_engine::{Append, NewConversation, PathQuery};
 use tine_store::OpenMode;
 
@@ -16,7 +16,7 @@ use crate::harness::Home;
 pub const LOCKS: [&str; 3] = ["writer.lock", "writer.queue", "users.lock"];
 
 /// Opening is refused with this kind and a sentence that holds these words.
-fn refused(folder: &Path, kind: Kind, words: &[&str]) {
+fn refused(folder: &Path, kind: ErrorKind, words: &[&str]) {
     for mode in [OpenMode::Existing, OpenMode::Create] {
         let error = engine(folder, mode).expect_err("it is damaged");
         assert_eq!(error.kind(), kind, "{error}");
@@ -55,10 +55,10 @@ fn a_cut_database_is_named_wherever_it_is_cut() {
     let sample = Sample::new();
     let length = fs::metadata(sample.whole.join("tine.db")).unwrap().len() as usize;
     let empty = sample.damaged("empty", Vec::clear);
-    refused(&empty, Kind::Corrupt, &["tine.db", "it is empty", "repair it"]);
+    refused(&empty, ErrorKind::Corrupt, &["tine.db", "it is empty", "repair it"]);
     for (at, cut) in [50, PAGE, 20_000, length / 2 / PAGE * PAGE, length - 1].iter().enumerate() {
         let folder = sample.damaged(&format!("cut-{at}"), |bytes| bytes.truncate(*cut));
-        refused(&folder, Kind::Corrupt, &["tine.db", "it is cut", "repair it"]);
+        refused(&folder, ErrorKind::Corrupt, &["tine.db", "it is cut", "repair it"]);
         let (new, ..) = repair(&folder, &sample.home.path().join(format!("mended-{at}")));
         assert_eq!(new.verify().unwrap().problems, []);
     }
@@ -89,13 +89,13 @@ fn a_missing_database_is_named_and_no_new_one_takes_its_place() {
     let sample = Sample::new();
     let folder = sample.damaged("gone", |_| {});
     fs::remove_file(folder.join("tine.db")).unwrap();
-    refused(&folder, Kind::Corrupt, &["tine.db", "it is missing"]);
+    refused(&folder, ErrorKind::Corrupt, &["tine.db", "it is missing"]);
     // A log that somebody copied without its database says so too, in a folder without marks.
     for lock in LOCKS {
         fs::remove_file(folder.join(lock)).unwrap();
     }
     fs::write(folder.join("tine.db-wal"), vec![1; 10_000]).unwrap();
-    refused(&folder, Kind::Corrupt, &["tine.db", "it is missing", "tine.db-wal"]);
+    refused(&folder, ErrorKind::Corrupt, &["tine.db", "it is missing", "tine.db-wal"]);
     assert!(!folder.join("tine.db").exists());
 }
 
@@ -104,20 +104,20 @@ fn what_is_not_a_store_is_told_from_a_damaged_one() {
     let sample = Sample::new();
     let unmarked = |folder: &Path| fs::write(folder.join("writer.lock"), "").unwrap();
     let program = sample.damaged("program", |bytes| bytes[68..72].copy_from_slice(b"Abcd"));
-    refused(&program, Kind::Corrupt, &["tine.db", "store of Tine"]);
+    refused(&program, ErrorKind::Corrupt, &["tine.db", "store of Tine"]);
     unmarked(&program);
-    refused(&program, Kind::Invalid, &["another program"]);
+    refused(&program, ErrorKind::Invalid, &["another program"]);
     let text = sample.damaged("text", |bytes| *bytes = b"Dear diary\n".repeat(1_000));
-    refused(&text, Kind::Corrupt, &["tine.db", "first bytes"]);
+    refused(&text, ErrorKind::Corrupt, &["tine.db", "first bytes"]);
     unmarked(&text);
-    refused(&text, Kind::Invalid, &["not a database"]);
+    refused(&text, ErrorKind::Invalid, &["not a database"]);
     let newer = sample.damaged("newer", |bytes| bytes[60..64].copy_from_slice(&[0, 0, 3, 231]));
-    refused(&newer, Kind::Invalid, &["format 999", "newer release"]);
+    refused(&newer, ErrorKind::Invalid, &["format 999", "newer release"]);
     let none = sample.damaged("none", |bytes| bytes[60..64].fill(0));
-    refused(&none, Kind::Corrupt, &["tine.db", "no format"]);
+    refused(&none, ErrorKind::Corrupt, &["tine.db", "no format"]);
     let folder = sample.home.path().join("folder");
     fs::create_dir_all(folder.join("tine.db")).unwrap();
-    refused(&folder, Kind::Invalid, &["tine.db is a folder"]);
+    refused(&folder, ErrorKind::Invalid, &["tine.db is a folder"]);
 }
 
 /// A store as it lies on the disk while somebody writes: `turns` acknowledged appends, all of
@@ -176,7 +176,7 @@ fn a_log_that_rotted_before_its_last_commit_is_refused_and_left_as_it_is() {
         fs::write(folder.join("tine.db-wal"), &rotten).unwrap();
         let error =
             engine(&folder, OpenMode::Existing).expect_err("acknowledged turns would be lost");
-        assert_eq!(error.kind(), Kind::Corrupt, "byte {at}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at}: {error}");
         assert!(error.to_string().contains("tine.db-wal"), "byte {at}: {error}");
         assert!(engine(&folder, OpenMode::Existing).is_err(), "byte {at}: it is refused once only");
         assert_eq!(fs::read(folder.join("tine.db-wal")).unwrap(), rotten);

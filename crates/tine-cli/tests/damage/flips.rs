@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::LeftOut;
 use tine_store::OpenMode;
 
@@ -51,7 +51,7 @@ fn look(folder: &Path, before: &BTreeMap<String, Vec<u8>>) -> Seen {
     let engine = match engine(folder, OpenMode::Existing) {
         Ok(engine) => engine,
         Err(error) => {
-            let named = matches!(error.kind(), Kind::Corrupt | Kind::Invalid);
+            let named = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid);
             assert!(named, "not named as damage: {error:?}");
             return Seen::Reported { _how: error.to_string() };
         }
@@ -60,7 +60,7 @@ fn look(folder: &Path, before: &BTreeMap<String, Vec<u8>>) -> Seen {
         Ok(found) if found.problems.is_empty() => {}
         Ok(found) => return Seen::Reported { _how: format!("{:?}", found.problems) },
         Err(error) => {
-            assert_eq!(error.kind(), Kind::Corrupt, "not named as damage: {error:?}");
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "not named as damage: {error:?}");
             return Seen::Reported { _how: error.to_string() };
         }
     }

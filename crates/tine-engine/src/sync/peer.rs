@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::{ConversationId, Kind, OperationHash, TurnId};
+use tine_core::{ConversationId, ErrorKind, OperationHash, TurnId};
 
 use super::delta::{Delta, Scope};
 use crate::Pulled;
@@ -154,7 +154,7 @@ impl Transfer<'_> {
         let mut tries = 0;
         loop {
             match self.transfer_once(ends) {
-                Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {
+                Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES => {
                     let end = |side: &dyn Peer| side.log_end(self.call, self.id);
                     let now = (end(self.from)?, end(self.to)?);
                     if now == ends {
@@ -219,14 +219,14 @@ impl Transfer<'_> {
         }
         let delta = match self.from.delta(self.call, self.id, since, scope) {
             // Its making was undone: there is nothing to hand over.
-            Err(error) if error.kind() == Kind::NotFound => return nothing,
+            Err(error) if error.kind() == ErrorKind::NotFound => return nothing,
             delta => delta?,
         };
         // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
         // that may not be written to has to look through it again.
         let empty = scope == Scope::Turns && delta.turns() == 0;
         match self.receive(delta) {
-            Err(error) if empty && error.kind() == Kind::Forbidden => nothing,
+            Err(error) if empty && error.kind() == ErrorKind::Forbidden => nothing,
             done => done,
         }
     }

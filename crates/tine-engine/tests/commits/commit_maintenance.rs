@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tine_core::sign::PrivateKey;
-use tine_core::{Commit, Digest, Json, Kind};
+use tine_core::{Commit, Digest, ErrorKind, Json};
 use tine_engine::{
     BundleRecord, CommitQuery, Delete, DeleteMode, NewCommit, Page, Purge, PurgeTarget, TurnRef,
 };
@@ -35,7 +35,7 @@ fn a_turn_that_a_commit_covers_is_deleted_by_force_alone() {
             dry_run: false,
         };
         let error =
-            world.refused(Kind::Protected, |engine, call| engine.delete(call, delete(false)));
+            world.refused(ErrorKind::Protected, |engine, call| engine.delete(call, delete(false)));
         let listed = error.details().references;
         assert_eq!(listed.len(), 1, "{error}");
         assert_eq!((listed[0].what.as_str(), &listed[0].name), ("commit", &made.hash.to_string()));
@@ -132,11 +132,11 @@ fn a_signature_that_does_not_fit_is_refused() {
         let sign = |key: &str, value: &str| {
             world.engine.sign_commit(&world.call, &hash, key, value).map_err(|error| error.kind())
         };
-        assert_eq!(sign(&mine.public(), &other.sign(&hash)), Err(Kind::Invalid));
-        assert_eq!(sign("none", "at all"), Err(Kind::Invalid));
+        assert_eq!(sign(&mine.public(), &other.sign(&hash)), Err(ErrorKind::Invalid));
+        assert_eq!(sign("none", "at all"), Err(ErrorKind::Invalid));
         assert!(sign(&mine.public(), &mine.sign(&hash)).is_ok());
         assert!(sign(&mine.public(), &mine.sign(&hash)).is_ok(), "the same again changes nothing");
-        assert_eq!(sign(&other.public(), &other.sign(&hash)), Err(Kind::Conflict));
+        assert_eq!(sign(&other.public(), &other.sign(&hash)), Err(ErrorKind::Conflict));
         world.verified();
     });
 }

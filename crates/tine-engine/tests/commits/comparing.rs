@@ -1,7 +1,7 @@
 //! Diff, blame, bisect, drift and inject.
 
 use tine_core::commit::FieldState;
-use tine_core::{ConversationId, Json, Kind, TurnId};
+use tine_core::{ConversationId, ErrorKind, Json, TurnId};
 use tine_engine::{
     BisectQuery, BlameOf, BlameQuery, Diff, DiffQuery, Edit, Inject, Predicate, TurnChange,
     TurnRef, WordChange,
@@ -87,7 +87,7 @@ fn stretches_of_turns_are_compared_with_one_another() {
             limit: None,
         };
         let error = world.engine.diff(&world.call, query).expect_err("no stretch");
-        assert_eq!(error.kind(), Kind::Invalid, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         let unknown = DiffQuery {
             conversation: Some(talk.clone()),
             from: "nowhere".into(),
@@ -95,7 +95,7 @@ fn stretches_of_turns_are_compared_with_one_another() {
             limit: None,
         };
         let error = world.engine.diff(&world.call, unknown).expect_err("nothing of that name");
-        assert_eq!(error.kind(), Kind::NotFound);
+        assert_eq!(error.kind(), ErrorKind::NotFound);
     });
 }
 
@@ -150,9 +150,9 @@ fn blame_finds_the_turn_and_span_also_through_merges() {
         let field = blame(field).expect("a turn").remove(0);
         assert_eq!((field.turn_id, field.value), (Some(other), Some("Zenith".into())));
         let unknown = blame(BlameOf::Text("Osaka".into())).expect_err("nobody said it");
-        assert_eq!(unknown.kind(), Kind::NotFound);
+        assert_eq!(unknown.kind(), ErrorKind::NotFound);
         let nothing = BlameOf::Field { entity: trip, field: "pool".into() };
-        assert_eq!(blame(nothing).expect_err("no such field").kind(), Kind::Invalid);
+        assert_eq!(blame(nothing).expect_err("no such field").kind(), ErrorKind::Invalid);
     });
 }
 
@@ -178,7 +178,7 @@ fn bisect_finds_the_first_turn_for_which_something_holds() {
         assert!(found.tested <= 8, "{}", found.tested);
         assert_eq!(bisect(fact(None)).expect("a turn").turn.id, said[3]);
         let never = bisect(fact(Some("Nara".into()))).expect_err("it never holds");
-        assert_eq!(never.kind(), Kind::Invalid);
+        assert_eq!(never.kind(), ErrorKind::Invalid);
     });
 }
 
@@ -213,7 +213,7 @@ fn a_turn_is_said_again_elsewhere_with_a_note_of_where_it_comes_from() {
         assert_eq!(world.path(&here, "main"), "Begin. Something useful.");
         assert_eq!(done.branch.tip, Some(done.turn.id));
         let root = TurnRef::within(there.clone(), reference("root"));
-        world.refused(Kind::Protected, |engine, call| engine.inject(call, request(root)));
+        world.refused(ErrorKind::Protected, |engine, call| engine.inject(call, request(root)));
         world.engine.undo(&world.call, &here, None).expect("an undo");
         assert_eq!(world.path(&here, "main"), "Begin.");
         world.verified();

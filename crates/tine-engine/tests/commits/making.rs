@@ -1,6 +1,6 @@
 //! Making commits.
 
-use tine_core::{Kind, hash};
+use tine_core::{ErrorKind, hash};
 use tine_engine::{CommitQuery, NewCommit, Page, WindowRef};
 
 use crate::world::{World, for_each_store, reference, user};
@@ -44,10 +44,10 @@ fn without_a_window_a_commit_takes_what_no_commit_covers() {
         assert_eq!(second.commit.parents, vec![first.hash]);
         assert_eq!(first.commit.window.expect("a window").end, hash(said[1]));
         let nothing = NewCommit::of(talk.clone(), "third");
-        let error = world.refused(Kind::Invalid, |engine, call| engine.commit(call, nothing));
+        let error = world.refused(ErrorKind::Invalid, |engine, call| engine.commit(call, nothing));
         assert!(error.to_string().contains("nothing to commit"), "{error}");
         let empty = NewCommit::of(talk.clone(), "  ");
-        world.refused(Kind::Invalid, |engine, call| engine.commit(call, empty));
+        world.refused(ErrorKind::Invalid, |engine, call| engine.commit(call, empty));
         world.verified();
     });
 }
@@ -82,7 +82,9 @@ fn a_window_that_is_no_stretch_of_one_path_is_refused() {
         let side = world.say_under(&talk, said[0], "side", user("other"));
         let name = |id: tine_core::TurnId| id.to_string();
         let refuse = |request: NewCommit| {
-            world.refused(Kind::Invalid, |engine, call| engine.commit(call, request)).to_string()
+            world
+                .refused(ErrorKind::Invalid, |engine, call| engine.commit(call, request))
+                .to_string()
         };
         let reversed = refuse(windowed(&talk, &name(said[2]), &name(said[0])));
         assert!(reversed.contains("earlier turn first"), "{reversed}");
@@ -112,11 +114,11 @@ fn a_commit_is_undone_and_done_again_and_keeps_its_turns_from_being_undone() {
         assert_eq!(listed(world), 1);
         // The append cannot go while the commit stands.
         let error = world.engine.undo(&world.call, &talk, Some(2)).expect_err("depended on");
-        assert_eq!(error.kind(), Kind::Protected, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Protected, "{error}");
         world.engine.undo(&world.call, &talk, None).expect("an undo");
         assert_eq!(listed(world), 0);
         let gone = world.engine.commit_by_hash(&world.call, &made.hash.to_string());
-        assert_eq!(gone.expect_err("it is gone").kind(), Kind::NotFound);
+        assert_eq!(gone.expect_err("it is gone").kind(), ErrorKind::NotFound);
         world.engine.redo(&world.call, &talk, None).expect("a redo");
         assert_eq!(listed(world), 1);
         world.verified();

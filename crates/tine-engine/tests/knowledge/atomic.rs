@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tine_core::json::Json;
-use tine_core::{Body, ConversationId, Kind, Limits, Timestamp};
+use tine_core::{Body, ConversationId, ErrorKind, Limits, Timestamp};
 use tine_engine::{
     Call, Correct, Delete, DeleteMode, Edit, End, Engine, Error, FixedEntropy, Interpret, Merge,
     NewRelationship, NewSource, Page, Reinterpret, RunQuery, Separate, StoreFacts, StoreTurn,
@@ -314,7 +314,7 @@ fn fails_anywhere_and_leaves_nothing(name: &str, scene: Scene, inner: Arc<dyn St
         match answer {
             Ok(answer) => break answer,
             Err(error) => {
-                assert_eq!(error.kind(), Kind::Internal, "{name}, write {failures}: {error}");
+                assert_eq!(error.kind(), ErrorKind::Internal, "{name}, write {failures}: {error}");
                 assert_eq!(everything(&*store), before, "{name}, write {failures}");
             }
         }

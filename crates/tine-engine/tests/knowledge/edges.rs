@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tine_core::{ConversationId, Json, Kind, Limits, Message, Role};
+use tine_core::{ConversationId, ErrorKind, Json, Limits, Message, Role};
 use tine_engine::{
     Append, Call, ConversationPatch, Delete, DeleteMode, Engine, NewConversation, Outcome, Page,
     Presence, Purge, PurgeTarget, SplitTurn, StoreTurn, StoredTurn,
@@ -19,7 +19,7 @@ fn talk(id: &str) -> ConversationId {
     ConversationId::from_stored(id)
 }
 
-fn refused(world: &World, kind: Kind, request: StoreTurn) -> String {
+fn refused(world: &World, kind: ErrorKind, request: StoreTurn) -> String {
     let error = world.refused(kind, |engine, call| engine.store_turn(call, request));
     world.verified();
     error.to_string()
@@ -30,16 +30,16 @@ fn ids_that_cannot_be_ids_are_refused_and_leave_nothing() {
     for_each_store(|world| {
         let long = "x".repeat(513);
         for id in ["", "a\u{0}b", "a\nb", "\u{7f}", "\u{85}"] {
-            refused(world, Kind::Invalid, StoreTurn::new("chat", id, user("a")));
-            refused(world, Kind::Invalid, StoreTurn::new(id, "1", user("a")));
+            refused(world, ErrorKind::Invalid, StoreTurn::new("chat", id, user("a")));
+            refused(world, ErrorKind::Invalid, StoreTurn::new(id, "1", user("a")));
         }
-        refused(world, Kind::TooLarge, StoreTurn::new("chat", long.as_str(), user("a")));
-        refused(world, Kind::TooLarge, StoreTurn::new(long.as_str(), "1", user("a")));
-        refused(world, Kind::TooLarge, StoreTurn::new("chat", "1", Message::tool(long, "a")));
-        refused(world, Kind::Invalid, StoreTurn::new("~project", "1", user("a")));
+        refused(world, ErrorKind::TooLarge, StoreTurn::new("chat", long.as_str(), user("a")));
+        refused(world, ErrorKind::TooLarge, StoreTurn::new(long.as_str(), "1", user("a")));
+        refused(world, ErrorKind::TooLarge, StoreTurn::new("chat", "1", Message::tool(long, "a")));
+        refused(world, ErrorKind::Invalid, StoreTurn::new("~project", "1", user("a")));
         world.facts(vec![super::fact("person", r#"{"name":"Ada"}"#)]);
         // Now the project's own log is there.
-        refused(world, Kind::Invalid, StoreTurn::new("~project", "1", user("a")));
+        refused(world, ErrorKind::Invalid, StoreTurn::new("~project", "1", user("a")));
         let listed = world.engine.conversations(&world.call, true, Page::default());
         assert_eq!(listed.expect("a list").items.len(), 0);
     });
@@ -87,14 +87,14 @@ fn calls_belong_to_results_alone_and_content_has_its_bounds() {
     for_each_store(|world| {
         let mut with_call = user("a");
         with_call.tool_call_id = Some("call-1".to_owned());
-        refused(world, Kind::Invalid, StoreTurn::new("chat", "1", with_call));
+        refused(world, ErrorKind::Invalid, StoreTurn::new("chat", "1", with_call));
         let mut without = Message::tool("call-1", "a");
         without.tool_call_id = None;
-        refused(world, Kind::Invalid, StoreTurn::new("chat", "1", without));
-        refused(world, Kind::Invalid, StoreTurn::new("chat", "1", Message::tool("", "a")));
-        refused(world, Kind::Invalid, StoreTurn::new("chat", "1", user("")));
+        refused(world, ErrorKind::Invalid, StoreTurn::new("chat", "1", without));
+        refused(world, ErrorKind::Invalid, StoreTurn::new("chat", "1", Message::tool("", "a")));
+        refused(world, ErrorKind::Invalid, StoreTurn::new("chat", "1", user("")));
         let huge = "x".repeat(Limits::default().block_bytes + 1);
-        refused(world, Kind::TooLarge, StoreTurn::new("chat", "1", user(&huge)));
+        refused(world, ErrorKind::TooLarge, StoreTurn::new("chat", "1", user(&huge)));
         let large = "x".repeat(1 << 20);
         let stored = world.store("chat", "1", user(&large));
         assert_eq!(world.field(stored.entity, "content"), Json::from(large.as_str()));
@@ -118,7 +118,7 @@ fn a_conversation_that_was_purged_takes_nothing_and_an_archived_one_stays_archiv
         let asked = Purge { target: target.clone(), confirm: None };
         let confirm = world.engine.purge(&world.call, asked).expect("a plan").confirm;
         world.engine.purge(&world.call, Purge { target, confirm }).expect("an erasure");
-        refused(world, Kind::Unsupported, StoreTurn::new("gone", "1", user("a")));
+        refused(world, ErrorKind::Unsupported, StoreTurn::new("gone", "1", user("a")));
         assert_eq!(world.field(stored.entity, "content"), Json::Null);
 
         let kept = world.store("kept", "1", user("a")).conversation;
@@ -159,7 +159,7 @@ fn a_conversation_whose_making_was_undone_says_so_until_that_is_redone() {
         let chat = stored.conversation.clone();
         world.engine.undo(&world.call, &chat, None).expect("an undo");
         assert_eq!(world.entity(stored.entity).snapshot.observations, 0);
-        let error = refused(world, Kind::Conflict, StoreTurn::new("chat", "1", user("b")));
+        let error = refused(world, ErrorKind::Conflict, StoreTurn::new("chat", "1", user("b")));
         assert!(error.contains("undone"), "{error}");
         world.engine.redo(&world.call, &chat, None).expect("a redo");
         world.store("chat", "1", user("b"));
@@ -198,12 +198,12 @@ fn a_parent_of_another_conversation_or_one_that_is_gone_is_refused() {
             parent: Some(parent.turn.id.into()),
             ..StoreTurn::new("chat", "9", user("c"))
         };
-        refused(world, Kind::Invalid, under(&other));
+        refused(world, ErrorKind::Invalid, under(&other));
         let parent_message = Some(other.turn.id.to_string());
         let request = StoreTurn { parent_message, ..StoreTurn::new("chat", "9", user("c")) };
-        refused(world, Kind::Invalid, request);
+        refused(world, ErrorKind::Invalid, request);
         delete(world, &gone, DeleteMode::Cascade);
-        refused(world, Kind::NotFound, under(&gone));
+        refused(world, ErrorKind::NotFound, under(&gone));
         let stored = world.engine.store_turn(&world.call, under(&here)).expect("a turn");
         assert_eq!(world.path(&stored.conversation, "main"), "a c");
     });
@@ -444,16 +444,16 @@ fn eight_threads_on_one_slot_lose_no_observation() {
 fn an_envelope_without_sound_ids_is_refused_and_leaves_nothing() {
     for_each_store(|world| {
         for (body, kind) in [
-            (r#"{"content":"x","conversation_id":"","turn_id":"1"}"#, Kind::Invalid),
-            (r#"{"content":"x","conversation_id":"c","turn_id":""}"#, Kind::Invalid),
-            (r#"{"content":"x","conversation_id":"c","role":"tool"}"#, Kind::Invalid),
-            (r#"{"content":"x","conversation_id":"c","tool_call_id":"1"}"#, Kind::Invalid),
-            (r#"{"content":"","conversation_id":"c","turn_id":"1"}"#, Kind::Invalid),
-            (r#"{"content":7}"#, Kind::Invalid),
-            (r#"{"content":"x","content":"y"}"#, Kind::Invalid),
-            (r#"{"content":"x","timestamp":"yesterday"}"#, Kind::Invalid),
-            ("[]", Kind::Invalid),
-            ("not JSON", Kind::Invalid),
+            (r#"{"content":"x","conversation_id":"","turn_id":"1"}"#, ErrorKind::Invalid),
+            (r#"{"content":"x","conversation_id":"c","turn_id":""}"#, ErrorKind::Invalid),
+            (r#"{"content":"x","conversation_id":"c","role":"tool"}"#, ErrorKind::Invalid),
+            (r#"{"content":"x","conversation_id":"c","tool_call_id":"1"}"#, ErrorKind::Invalid),
+            (r#"{"content":"","conversation_id":"c","turn_id":"1"}"#, ErrorKind::Invalid),
+            (r#"{"content":7}"#, ErrorKind::Invalid),
+            (r#"{"content":"x","content":"y"}"#, ErrorKind::Invalid),
+            (r#"{"content":"x","timestamp":"yesterday"}"#, ErrorKind::Invalid),
+            ("[]", ErrorKind::Invalid),
+            ("not JSON", ErrorKind::Invalid),
         ] {
             let request = runs::source(tine_core::facts::envelope::MIME, body);
             let error = world.refused(kind, |engine, call| engine.store_source(call, request));
@@ -464,7 +464,7 @@ fn an_envelope_without_sound_ids_is_refused_and_leaves_nothing() {
         let missing = r#"{"content":"x","conversation_id":"c","attachment_source_ids":["src_00000000000000000000000000000000"]}"#;
         let request = runs::source(tine_core::facts::envelope::MIME, missing);
         let error = world.engine.store_source(&world.call, request).expect_err("no such source");
-        assert!(matches!(error.kind(), Kind::NotFound | Kind::Invalid), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid), "{error}");
         world.verified();
     });
 }

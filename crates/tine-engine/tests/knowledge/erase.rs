@@ -84,7 +84,7 @@ fn a_purged_source_is_gone_with_all_that_was_learned_and_does_not_come_back() {
         let left = world.engine.source(&world.call, kept.source.id).expect("what is left");
         assert!(left.purged && left.content_hash == kept.source.content_hash);
         let again = world.engine.store_source(&world.call, source).expect_err("purged bytes");
-        assert_eq!(again.kind(), tine_core::Kind::Unsupported);
+        assert_eq!(again.kind(), tine_core::ErrorKind::Unsupported);
         world.verified();
     });
 }

@@ -1,6 +1,6 @@
 //! Facts that callers structured, and what holds of entities.
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_core::facts::Schema;
 use tine_core::json::{self, Json};
 use tine_engine::{
@@ -49,7 +49,7 @@ fn two_projects_never_share_an_entity() {
         assert_ne!(mine.entities[0].entity, theirs.entities[0].entity);
         assert_ne!(mine.source.id, theirs.source.id);
         let error = world.engine.entity(&other, mine.entities[0].entity, AsOf::default());
-        assert_eq!(error.expect_err("another project").kind(), Kind::NotFound);
+        assert_eq!(error.expect_err("another project").kind(), ErrorKind::NotFound);
     });
 }
 
@@ -65,7 +65,7 @@ fn what_does_not_fit_its_schema_is_refused_and_leaves_nothing() {
             let good = fact("person", r#"{"name":"Ada"}"#);
             let request = StoreFacts { entities: vec![good, wrong], ..StoreFacts::default() };
             let error = world.engine.store_facts(&world.call, request).expect_err("a misfit");
-            assert_eq!(error.kind(), Kind::Invalid);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.to_string().contains(word), "{error}");
         }
         let all = world.engine.entities(&world.call, EntityQuery::default(), Page::default());
@@ -250,7 +250,7 @@ fn slots_of_a_conversation_that_is_not_there_are_not_found() {
         assert!(none.is_empty());
         let nowhere = tine_core::ConversationId::from_stored("nowhere");
         let error = world.engine.slots(&world.call, &nowhere, "1").expect_err("no conversation");
-        assert_eq!(error.kind(), Kind::NotFound);
+        assert_eq!(error.kind(), ErrorKind::NotFound);
     });
 }
 
@@ -272,7 +272,7 @@ fn a_merge_is_not_done_again_into_what_was_merged_the_other_way_round() {
         merge(bob, eve);
         merge(eve, ada);
         let again = world.engine.redo(&world.call, &project_log(), Some(first));
-        assert_eq!(again.expect_err("a circle").kind(), Kind::Protected);
+        assert_eq!(again.expect_err("a circle").kind(), ErrorKind::Protected);
         assert_eq!(world.entity(bob).id, ada);
         world.verified();
     });
@@ -312,7 +312,7 @@ fn only_the_eight_types_of_relationship_are_taken() {
         };
         let error = world.engine.create_relationship(&world.call, relate("discusses"));
         let error = error.expect_err("no such type");
-        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().contains("SUPERSEDES"), "{error}");
         for relation in tine_core::facts::Relation::ALL {
             let made = world
@@ -389,7 +389,7 @@ fn a_turn_that_a_fact_was_taken_from_is_not_deleted_without_force() {
             dry_run: false,
         };
         let error = world.engine.delete(&world.call, delete(false)).expect_err("a reference");
-        assert_eq!(error.kind(), Kind::Protected);
+        assert_eq!(error.kind(), ErrorKind::Protected);
         assert_eq!(error.details().references.len(), 1);
         world.engine.delete(&world.call, delete(true)).expect("a deletion by force");
     });
@@ -415,7 +415,7 @@ fn a_half_of_a_turn_that_a_fact_was_taken_from_is_not_deleted_without_force() {
         };
         for half in [halves.left.id, halves.right.id] {
             let error = world.engine.delete(&world.call, delete(half, false));
-            assert_eq!(error.expect_err("a reference").kind(), Kind::Protected);
+            assert_eq!(error.expect_err("a reference").kind(), ErrorKind::Protected);
         }
         // Taken back, a split takes nothing away.
         world.engine.undo(&world.call, &talk, None).expect("one turn again");
@@ -432,7 +432,7 @@ fn a_correction_names_fields_as_a_store_does() {
         for wrong in [r#"{"Shoe Size":1}"#, r#"{"entity_id":"x"}"#] {
             let wrong = Correct { entity: ada, fields: fields(wrong), observed_at: None };
             let error = world.engine.correct(&world.call, wrong).expect_err("no field");
-            assert_eq!(error.kind(), Kind::Invalid);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
         }
         assert_eq!(world.observed(ada).len(), 1);
     });
@@ -474,6 +474,6 @@ fn a_slot_is_edited_and_not_corrected() {
             observed_at: Some(start()),
         };
         let error = world.engine.correct(&world.call, wrong).expect_err("a slot");
-        assert_eq!(error.kind(), Kind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
     });
 }

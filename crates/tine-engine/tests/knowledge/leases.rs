@@ -296,7 +296,7 @@ fn a_run_that_nobody_here_can_do_is_not_begun_by_whoever_waits_for_it() {
     let ignorant = Engine::with(store, clock, entropy, Limits::default());
     let call = Call::by("tester");
     let refused = ignorant.await_interpretation(&call, run).expect_err("it is not here");
-    assert_eq!(refused.kind(), tine_core::Kind::Invalid);
+    assert_eq!(refused.kind(), tine_core::ErrorKind::Invalid);
     let view = ignorant.interpretation(&call, run).expect("a run");
     assert_eq!((view.status, view.attempts), (RunStatus::Queued, 0));
     knows.await_interpretation(&call, run).expect("it is there");

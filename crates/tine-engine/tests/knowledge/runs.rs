@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tine_core::facts::envelope;
 use tine_core::json::Json;
-use tine_core::{Kind, SourceId};
+use tine_core::{ErrorKind, SourceId};
 use tine_engine::{
     Interpret, NewSource, Page, Reinterpret, RelationshipQuery, RunPair, RunQuery, RunStatus,
     StoreTurn, StoredSource,
@@ -67,7 +67,7 @@ fn a_repeated_key_answers_with_the_same_source_and_other_bytes_are_refused() {
         let first = store("a").expect("a source");
         let again = store("a").expect("the same");
         assert!(again.replayed && again.source == first.source);
-        assert_eq!(store("b").expect_err("other bytes").kind(), Kind::IdempotencyMismatch);
+        assert_eq!(store("b").expect_err("other bytes").kind(), ErrorKind::IdempotencyMismatch);
     });
 }
 
@@ -232,7 +232,7 @@ fn attachments_become_embeds_once_and_unknown_ones_are_refused() {
             ("has attachment", photo.to_string())
         );
         let error = send("2", vec![SourceId::from_bytes([9; 16])]).expect_err("no such source");
-        assert_eq!(error.kind(), Kind::NotFound);
+        assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(world.path(&stored.conversation, "main"), "look at this");
     });
 }
@@ -252,7 +252,7 @@ fn a_key_stands_for_who_reads_and_not_for_whether_one_waits() {
         turn(Interpret::Queue, None).expect("a turn");
         assert!(turn(Interpret::Wait, None).expect("the same").replayed);
         for other in [turn(Interpret::None, None), turn(Interpret::Queue, Some("rules"))] {
-            assert_eq!(other.expect_err("another").kind(), Kind::IdempotencyMismatch);
+            assert_eq!(other.expect_err("another").kind(), ErrorKind::IdempotencyMismatch);
         }
         let bytes = |interpret| {
             let request = NewSource { interpret, ..source("text/plain", "I live in Lisbon.") };
@@ -260,7 +260,7 @@ fn a_key_stands_for_who_reads_and_not_for_whether_one_waits() {
         };
         bytes(Interpret::None).expect("a source");
         let other = bytes(Interpret::Queue).expect_err("another");
-        assert_eq!(other.kind(), Kind::IdempotencyMismatch);
+        assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
     });
 }
 
@@ -288,7 +288,7 @@ fn a_run_is_not_undone_under_another_that_found_the_same() {
             log.items.iter().filter(|one| one.kind == "interpret").map(|one| one.seq).collect();
         let [second, first] = runs[..] else { panic!("two runs, and not {runs:?}") };
         let refused = world.engine.undo(&world.call, chat, Some(first));
-        assert_eq!(refused.expect_err("another builds on it").kind(), Kind::Protected);
+        assert_eq!(refused.expect_err("another builds on it").kind(), ErrorKind::Protected);
         world.engine.undo(&world.call, chat, Some(second)).expect("an undo");
         assert_eq!(referred(), before, "the first run still says it");
         world.engine.undo(&world.call, chat, Some(first)).expect("an undo");
@@ -312,7 +312,7 @@ fn a_store_is_not_undone_under_what_was_found_in_it() {
         let log = log.expect("a log").items;
         let seq = |kind: &str| log.iter().find(|one| one.kind == kind).expect("an entry").seq;
         let refused = world.engine.undo(&world.call, chat, Some(seq("store_turn")));
-        assert_eq!(refused.expect_err("a run builds on it").kind(), Kind::Protected);
+        assert_eq!(refused.expect_err("a run builds on it").kind(), ErrorKind::Protected);
         world.engine.undo(&world.call, chat, Some(seq("interpret"))).expect("an undo");
         world.engine.undo(&world.call, chat, Some(seq("store_turn"))).expect("an undo");
         for id in found {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tine_core::{Kind, Message, Role};
+use tine_core::{ErrorKind, Message, Role};
 use tine_engine::{
     AsOf, Call, ConversationView, Interpret, NewSource, Page, RelationshipQuery, StoreCombined,
     StoreFacts, StoreTurn,
@@ -59,7 +59,7 @@ fn turn_bytes_and_facts_are_one_operation_that_hangs_together() {
         assert_eq!(again.parts, done.parts);
         let other =
             world.engine.store_combined(&call, exchange("Bob flies")).expect_err("another request");
-        assert_eq!(other.kind(), Kind::IdempotencyMismatch);
+        assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
 
         let plain = Call::by("tester");
         world.engine.undo(&plain, &turn.conversation, None).expect("an undo");
@@ -79,7 +79,7 @@ fn a_rehearsal_tells_what_would_happen_and_leaves_nothing() {
         assert_eq!(done.parts.entities.len(), 1);
         assert!(conversations(world).is_empty());
         let entity = world.engine.entity(&call, done.parts.entities[0].entity, AsOf::default());
-        assert_eq!(entity.expect_err("nothing").kind(), Kind::NotFound);
+        assert_eq!(entity.expect_err("nothing").kind(), ErrorKind::NotFound);
         let sources = world.engine.sources(&call, Page::default()).expect("a list");
         assert!(sources.items.is_empty());
         let kept =
@@ -98,11 +98,11 @@ fn one_bad_part_refuses_all() {
             ..StoreFacts::default()
         });
         let error = world.engine.store_combined(&call, request).expect_err("a misfit");
-        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(conversations(world).is_empty());
         assert!(world.engine.sources(&call, Page::default()).expect("a list").items.is_empty());
         let nothing =
             world.engine.store_combined(&call, StoreCombined::default()).expect_err("nothing");
-        assert_eq!(nothing.kind(), Kind::Invalid);
+        assert_eq!(nothing.kind(), ErrorKind::Invalid);
     });
 }

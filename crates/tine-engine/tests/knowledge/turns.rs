@@ -1,6 +1,6 @@
 //! Restored turns: the host's tree from its slots alone.
 
-use tine_core::{Body, Kind, Message, Name};
+use tine_core::{Body, ErrorKind, Message, Name};
 use tine_engine::{
     Delete, DeleteMode, Edit, Outcome, Page, RelationshipQuery, SplitTurn, StoreTurn,
 };
@@ -75,7 +75,7 @@ fn a_turn_named_by_the_id_that_an_answer_gave_it_gets_another_version() {
         let refused = |turn: tine_core::TurnId, message: Message, why: &str| {
             let request = StoreTurn::new("chat", turn.to_string(), message);
             let error = world.engine.store_turn(&world.call, request).expect_err("a refusal");
-            assert_eq!(error.kind(), Kind::Invalid);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.to_string().contains(why), "{error}");
         };
         refused(second.turn.id, user("x"), "give `1` as `turn_id`");
@@ -114,7 +114,7 @@ fn a_repeated_key_replays_and_another_payload_is_refused() {
         assert_eq!((again.observation, again.turn.id), (first.observation, first.turn.id));
         assert_eq!(world.versions(first.entity), ["a"]);
         let error = store("b").expect_err("another payload");
-        assert_eq!(error.kind(), Kind::IdempotencyMismatch);
+        assert_eq!(error.kind(), ErrorKind::IdempotencyMismatch);
     });
 }
 
@@ -209,7 +209,7 @@ fn a_parent_message_wins_over_the_line() {
         let request =
             StoreTurn { parent_message: unknown, ..StoreTurn::new("chat", "10", bot("y")) };
         let error = world.engine.store_turn(&world.call, request).expect_err("no such message");
-        assert_eq!(error.kind(), Kind::NotFound);
+        assert_eq!(error.kind(), ErrorKind::NotFound);
     });
 }
 

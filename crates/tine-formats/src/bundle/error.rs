@@ -3,7 +3,7 @@
 use std::io;
 
 use tine_core::json::JsonError;
-use tine_core::{ConversationId, Digest, Kind, TurnId};
+use tine_core::{ConversationId, Digest, ErrorKind, TurnId};
 use tine_engine::Imported;
 
 /// A bundle that cannot be written or read.
@@ -74,17 +74,17 @@ pub enum BundleError {
 
 impl BundleError {
     /// Returns the kind that surfaces report.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             BundleError::Line { fault, .. } | BundleError::Damaged { fault, .. }
                 if fault.is_too_large() =>
             {
-                Kind::TooLarge
+                ErrorKind::TooLarge
             }
-            BundleError::Line { .. } => Kind::Invalid,
-            BundleError::Damaged { .. } => Kind::Corrupt,
+            BundleError::Line { .. } => ErrorKind::Invalid,
+            BundleError::Damaged { .. } => ErrorKind::Corrupt,
             BundleError::Read { .. } | BundleError::Write { .. } | BundleError::Spool { .. } => {
-                Kind::Internal
+                ErrorKind::Internal
             }
             BundleError::Engine(source) => source.kind(),
             BundleError::Refused { source, .. } => source.kind(),

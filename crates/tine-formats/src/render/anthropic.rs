@@ -9,7 +9,7 @@ use tine_core::json::object;
 use tine_core::{Json, Role};
 
 use super::exchange::{Answer, NO_OUTPUT, Step};
-use super::media::{Kind, Media, Source};
+use super::media::{Media, MediaKind, Source};
 use super::notes::{Notes, Place};
 use super::script::{Part, Said, What, summary_text};
 use super::{Format, alternating};
@@ -150,10 +150,11 @@ const NO_FORM: &str = "the Messages API has no form for it";
 
 fn attached(media: &Media) -> Option<Json> {
     let kind = match (media.kind, media.mime.as_deref()) {
-        (Kind::Image, None | Some("image/jpeg" | "image/png" | "image/gif" | "image/webp")) => {
-            "image"
-        }
-        (Kind::Document, Some("application/pdf")) => "document",
+        (
+            MediaKind::Image,
+            None | Some("image/jpeg" | "image/png" | "image/gif" | "image/webp"),
+        ) => "image",
+        (MediaKind::Document, Some("application/pdf")) => "document",
         _ => return None,
     };
     let source = match &media.source {

@@ -2,7 +2,7 @@
 
 use tine_api::TurnOpenCalls;
 use tine_core::json::JsonError;
-use tine_core::{Kind, TurnId};
+use tine_core::{ErrorKind, TurnId};
 
 /// A rendering that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,11 +34,11 @@ pub enum RenderError {
 
 impl RenderError {
     /// The kind that surfaces report.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            RenderError::OpenCalls(_) => Kind::Unsupported,
-            RenderError::TooLong { .. } => Kind::TooLarge,
-            RenderError::Corrupt { .. } => Kind::Corrupt,
+            RenderError::OpenCalls(_) => ErrorKind::Unsupported,
+            RenderError::TooLong { .. } => ErrorKind::TooLarge,
+            RenderError::Corrupt { .. } => ErrorKind::Corrupt,
         }
     }
 }

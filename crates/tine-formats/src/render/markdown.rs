@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use tine_core::Role;
 
-use super::media::{Kind, Media, Source};
+use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
 use super::script::{Part, Said, Script, What, summary_text};
 
@@ -82,7 +82,7 @@ fn write_media(out: &mut String, part: &Part, media: &Media, notes: &mut Notes) 
         Source::Text { .. } | Source::Link(_) => {
             out.push_str(&media.as_text().unwrap_or_default());
         }
-        Source::Url(url) if media.kind == Kind::Image => {
+        Source::Url(url) if media.kind == MediaKind::Image => {
             let _ = write!(out, "![{}](<{url}>)", media.name.as_deref().unwrap_or("image"));
         }
         Source::Url(url) => {

@@ -8,7 +8,7 @@ use tine_core::Json;
 
 /// Something that is not text, or a text with an address of its own.
 pub(super) struct Media {
-    pub kind: Kind,
+    pub kind: MediaKind,
     /// Its media type, where it is told.
     pub mime: Option<String>,
     pub source: Source,
@@ -17,7 +17,7 @@ pub(super) struct Media {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MediaKind {
     Image,
     Audio,
     Document,
@@ -41,9 +41,9 @@ impl Media {
     pub(super) fn describe(&self) -> String {
         let kind = match (self.kind, &self.source) {
             (_, Source::Text { .. } | Source::Link(_)) => "a resource",
-            (Kind::Image, _) => "an image",
-            (Kind::Audio, _) => "a sound",
-            (Kind::Document, _) => "a document",
+            (MediaKind::Image, _) => "an image",
+            (MediaKind::Audio, _) => "a sound",
+            (MediaKind::Document, _) => "a document",
         };
         match &self.mime {
             Some(mime) => format!("{kind} ({mime})"),
@@ -70,9 +70,9 @@ pub(super) fn read(kind: &str, block: &Json) -> Option<Media> {
     };
     const MIME: &[&str] = &["media_type", "mime_type", "mimeType"];
     let kind = match kind {
-        "image" | "image_url" => Kind::Image,
-        "audio" | "input_audio" => Kind::Audio,
-        "document" | "file" | "resource" | "resource_link" => Kind::Document,
+        "image" | "image_url" => MediaKind::Image,
+        "audio" | "input_audio" => MediaKind::Audio,
+        "document" | "file" | "resource" | "resource_link" => MediaKind::Document,
         _ => return None,
     };
     // The object that holds data or address, be it the block itself.
@@ -83,7 +83,8 @@ pub(super) fn read(kind: &str, block: &Json) -> Option<Media> {
     let mut mime = text(holder, MIME).or_else(|| text(block, MIME)).or(format);
     let name = text(block, &["name", "title", "filename"]).or_else(|| text(holder, &["filename"]));
     let uri = text(holder, &["uri"]).or_else(|| text(block, &["uri"]));
-    let source = if let Some(text) = text(holder, &["text"]).filter(|_| kind == Kind::Document) {
+    let source = if let Some(text) = text(holder, &["text"]).filter(|_| kind == MediaKind::Document)
+    {
         Source::Text { uri: uri.unwrap_or_else(|| name.clone().unwrap_or_default()), text }
     } else if let Some(data) = text(holder, &["data", "blob", "file_data"]) {
         from_url(&data, &mut mime).unwrap_or(Source::Data(data))
@@ -91,15 +92,15 @@ pub(super) fn read(kind: &str, block: &Json) -> Option<Media> {
         let url = text(holder, &["url"]).or_else(|| text(block, &["image_url", "url"]));
         match (url, uri) {
             (Some(url), _) => from_url(&url, &mut mime).unwrap_or(Source::Url(url)),
-            (None, Some(uri)) if kind == Kind::Document => Source::Link(uri),
+            (None, Some(uri)) if kind == MediaKind::Document => Source::Link(uri),
             (None, Some(uri)) => Source::Url(uri),
             (None, None) => return None,
         }
     };
     // A document of a type that says otherwise is what its type says.
     let kind = match mime.as_deref().and_then(|mime| mime.split_once('/')) {
-        Some(("image", _)) => Kind::Image,
-        Some(("audio", _)) => Kind::Audio,
+        Some(("image", _)) => MediaKind::Image,
+        Some(("audio", _)) => MediaKind::Audio,
         _ => kind,
     };
     Some(Media { kind, mime, source, name })

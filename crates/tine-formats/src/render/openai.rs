@@ -9,7 +9,7 @@ use tine_core::json::object;
 use tine_core::{Json, Role};
 
 use super::exchange::{Answer, NO_OUTPUT, Step};
-use super::media::{Kind, Media, Source};
+use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
 use super::script::{Part, Said, What, summary_text};
 
@@ -87,15 +87,15 @@ const NO_FORM: &str = "chat completions have no form for it";
 fn attached(media: &Media) -> Option<Json> {
     let data_url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
     match (media.kind, &media.source, media.mime.as_deref()) {
-        (Kind::Image, Source::Url(url), _) => Some(object([
+        (MediaKind::Image, Source::Url(url), _) => Some(object([
             ("type", "image_url".into()),
             ("image_url", object([("url", url.as_str().into())])),
         ])),
-        (Kind::Image, Source::Data(data), mime) => Some(object([
+        (MediaKind::Image, Source::Data(data), mime) => Some(object([
             ("type", "image_url".into()),
             ("image_url", object([("url", data_url(mime.unwrap_or("image/png"), data).into())])),
         ])),
-        (Kind::Audio, Source::Data(data), Some(mime)) => {
+        (MediaKind::Audio, Source::Data(data), Some(mime)) => {
             let format = match mime {
                 "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
                 "audio/mp3" | "audio/mpeg" => "mp3",
@@ -104,7 +104,7 @@ fn attached(media: &Media) -> Option<Json> {
             let sound = object([("data", data.as_str().into()), ("format", format.into())]);
             Some(object([("type", "input_audio".into()), ("input_audio", sound)]))
         }
-        (Kind::Document, Source::Data(data), Some("application/pdf")) => {
+        (MediaKind::Document, Source::Data(data), Some("application/pdf")) => {
             let name = media.name.as_deref().unwrap_or("document.pdf");
             let file = object([
                 ("filename", name.into()),

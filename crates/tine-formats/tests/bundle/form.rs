@@ -1,6 +1,6 @@
 //! What a bundle looks like, and that reading is the inverse of writing.
 
-use tine_core::{Digest, Kind, Limits};
+use tine_core::{Digest, ErrorKind, Limits};
 use tine_engine::BundleRecord;
 use tine_formats::bundle::{BundleReader, BundleWriter, Fault};
 use tine_store::{Content, Detail};
@@ -70,7 +70,7 @@ fn a_damaged_store_fails_on_export_and_the_record_is_named() {
         assert!(records.iter_mut().any(spoil), "nothing was spoilt for {named}");
         let error = sample::write(&records).unwrap_err();
         assert!(error.to_string().contains(named), "{error}");
-        assert_eq!(error.kind(), Kind::Corrupt);
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
     };
     check(
         &|record| match record {
@@ -110,13 +110,13 @@ fn a_line_over_the_limit_is_neither_written_nor_read() {
     let mut out = Vec::new();
     let mut writer = BundleWriter::new(&mut out, &small).unwrap();
     let error = writer.record(&sample::records()[0]).unwrap_err();
-    assert_eq!(error.kind(), Kind::TooLarge, "{error}");
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 
     let bytes = sample::bundle();
     let mut input = bytes.as_slice();
     let mut reader = BundleReader::new(&mut input, &small).unwrap();
     let error = reader.next_record().unwrap_err();
-    assert_eq!(error.kind(), Kind::TooLarge, "{error}");
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     assert!(error.to_string().starts_with("line 2 of the bundle"), "{error}");
     assert!(matches!(
         error,

@@ -1,7 +1,7 @@
 //! Random stories: whatever was done to a conversation, its bundle carries it.
 
 use proptest::prelude::*;
-use tine_core::{Body, Json, Kind, Message, Reference, Role, TurnId};
+use tine_core::{Body, ErrorKind, Json, Message, Reference, Role, TurnId};
 use tine_engine::{
     Append, ConversationPatch, Delete, DeleteMode, Edit, Engine, Error, Fork, ForkPoint,
     MetadataPatch, MoveBranch, Purge, PurgeTarget, SplitTurn, TurnRef,
@@ -117,7 +117,7 @@ fn act(engine: &Engine, turns: &mut Vec<TurnId>, (what, which, how): Act) {
         }
     };
     if let Err(error) = outcome {
-        let refused = !matches!(error.kind(), Kind::Corrupt | Kind::Internal);
+        let refused = !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Internal);
         assert!(refused, "{what} {which} {how}: {error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tine_core::json::{Object, object};
-use tine_core::{Json, Kind};
+use tine_core::{ErrorKind, Json};
 
 use super::sample::{self, HEADER, change, place};
 
@@ -11,7 +11,7 @@ fn check(holding: &str, edit: impl FnOnce(&mut Object), why: &str) {
     let mut lines = sample::lines(&sample::bundle());
     let line = place(&lines, holding);
     change(&mut lines[line], edit);
-    refused(&sample::seal(&lines), line + 1, why, Kind::Invalid);
+    refused(&sample::seal(&lines), line + 1, why, ErrorKind::Invalid);
 }
 
 /// The same for the bytes of the line.
@@ -19,10 +19,10 @@ fn check_text(holding: &str, edit: impl FnOnce(&str) -> String, why: &str) {
     let mut lines = sample::lines(&sample::bundle());
     let line = place(&lines, holding);
     lines[line] = edit(&lines[line]);
-    refused(&sample::seal(&lines), line + 1, why, Kind::Invalid);
+    refused(&sample::seal(&lines), line + 1, why, ErrorKind::Invalid);
 }
 
-fn refused(bundle: &[u8], line: usize, why: &str, kind: Kind) {
+fn refused(bundle: &[u8], line: usize, why: &str, kind: ErrorKind) {
     let error = sample::verify(bundle).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with(&format!("line {line} of the bundle: ")), "{text}\nwanted {line}");
@@ -45,14 +45,14 @@ fn something_else_than_a_bundle_is_refused_at_its_first_line() {
     for other in
         ["", "\n", "{}\n", "[1]\n", "PK\u{3}\u{4}", "{\"format\":\"other\"}\n", "\u{feff}{}\n"]
     {
-        refused(other.as_bytes(), 1, "not a Tine bundle", Kind::Invalid);
+        refused(other.as_bytes(), 1, "not a Tine bundle", ErrorKind::Invalid);
     }
-    refused(&[b'x'; 1 << 20], 1, "not a Tine bundle", Kind::Invalid);
-    refused(b"\xff\xfe\n", 1, "not a Tine bundle", Kind::Invalid);
+    refused(&[b'x'; 1 << 20], 1, "not a Tine bundle", ErrorKind::Invalid);
+    refused(b"\xff\xfe\n", 1, "not a Tine bundle", ErrorKind::Invalid);
     let newer = HEADER.replace('1', "2") + "\n";
-    refused(newer.as_bytes(), 1, "version 2 and this release reads version 1", Kind::Invalid);
+    refused(newer.as_bytes(), 1, "version 2 and this release reads version 1", ErrorKind::Invalid);
     let spaced = HEADER.replace(',', ", ") + "\n";
-    refused(spaced.as_bytes(), 1, "canonical form", Kind::Invalid);
+    refused(spaced.as_bytes(), 1, "canonical form", ErrorKind::Invalid);
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn values_that_no_record_can_hold_are_refused() {
     let mut lines = sample::lines(&sample::bundle());
     let line = place(&lines, BOOKMARK);
     change(&mut lines[line], |line| drop(line.insert("name", "n".repeat(600).into())));
-    refused(&sample::seal(&lines), line + 1, "at most 512 bytes", Kind::TooLarge);
+    refused(&sample::seal(&lines), line + 1, "at most 512 bytes", ErrorKind::TooLarge);
     lines[line] = "[".repeat(600) + &"]".repeat(600);
-    refused(&sample::seal(&lines), line + 1, "nested", Kind::TooLarge);
+    refused(&sample::seal(&lines), line + 1, "nested", ErrorKind::TooLarge);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn lines_that_are_no_json_objects_are_refused() {
     let at = bytes.windows(4).position(|window| window == "Late".as_bytes()).unwrap();
     let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
     bytes[at] = 0xff;
-    refused(&bytes, line, "not valid UTF-8", Kind::Invalid);
+    refused(&bytes, line, "not valid UTF-8", ErrorKind::Invalid);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn order_and_references_are_checked() {
         let mut lines = sample::lines(&sample::bundle());
         let line = lines.remove(place(&lines, from));
         lines.insert(to, line);
-        refused(&sample::seal(&lines), to + 1, why, Kind::Invalid);
+        refused(&sample::seal(&lines), to + 1, why, ErrorKind::Invalid);
     };
     moved(TURN, 1, "stands before the conversation");
     moved(BRANCH, 3, "which does not come before it");
@@ -246,17 +246,17 @@ fn order_and_references_are_checked() {
     let mut lines = sample::lines(&sample::bundle());
     let line = place(&lines, TURN);
     lines.insert(line + 1, lines[line].clone());
-    refused(&sample::seal(&lines), line + 2, "was there before", Kind::Invalid);
+    refused(&sample::seal(&lines), line + 2, "was there before", ErrorKind::Invalid);
     let other = "01890a5d-ac96-774b-bcce-b302099a80fe";
     change(&mut lines[line + 1], |line| drop(line.insert("turn_id", other.into())));
-    refused(&sample::seal(&lines), line + 2, "was there before", Kind::Invalid);
+    refused(&sample::seal(&lines), line + 2, "was there before", ErrorKind::Invalid);
 
     // Whether an operation is there is known only where the next conversation begins.
     let mut lines = sample::lines(&sample::bundle());
     let line = place(&lines, SPLIT);
     change(&mut lines[line], |line| drop(line.insert("operation", 5.into())));
     let next = place(&lines, "erased");
-    refused(&sample::seal(&lines), next + 1, "log ends at 4", Kind::Invalid);
+    refused(&sample::seal(&lines), next + 1, "log ends at 4", ErrorKind::Invalid);
 }
 
 /// Sealed anew by somebody who wants to hide it, a change of what is hashed is still found.
@@ -296,7 +296,7 @@ fn a_change_of_anything_hashed_is_found_even_under_a_fitting_end_line() {
     let line = place(&lines, CONVERSATION);
     change(&mut lines[line], |line| drop(line.insert("conversation_id", "other".into())));
     let first = place(&lines, r#""seq":1"#);
-    refused(&sample::seal(&lines), first + 1, altered, Kind::Invalid);
+    refused(&sample::seal(&lines), first + 1, altered, ErrorKind::Invalid);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn an_end_line_that_does_not_fit_is_refused() {
     let swap = |from: &str, to: &str, why: &str| {
         let at = text.rfind(from).unwrap();
         let changed = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
-        refused(changed.as_bytes(), last, why, Kind::Invalid);
+        refused(changed.as_bytes(), last, why, ErrorKind::Invalid);
     };
     swap(r#""turns":9"#, r#""turns":8"#, "counts 8 turns, and there are 9");
     swap(r#""operations":5"#, r#""operations":6"#, "counts 6 operations, and there are 5");
@@ -342,7 +342,7 @@ fn an_end_line_that_does_not_fit_is_refused() {
 
     for more in ["x", "\n", "{}\n", HEADER] {
         let longer = [bytes.as_slice(), more.as_bytes()].concat();
-        refused(&longer, last + 1, "something follows the end line", Kind::Invalid);
+        refused(&longer, last + 1, "something follows the end line", ErrorKind::Invalid);
     }
 }
 
@@ -351,7 +351,7 @@ fn a_bundle_cut_at_any_byte_is_refused() {
     let bytes = sample::bundle();
     for end in 0..bytes.len() {
         let error = sample::verify(&bytes[..end]).unwrap_err();
-        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         let text = error.to_string();
         let at_line = bytes[..end].last() == Some(&b'\n');
         assert!(

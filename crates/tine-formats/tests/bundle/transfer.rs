@@ -1,6 +1,6 @@
 //! Bundles out of a store and into another one.
 
-use tine_core::{Json, Kind, ProjectId};
+use tine_core::{ErrorKind, Json, ProjectId};
 use tine_engine::{Delete, DeleteMode, Edit, Engine, Imported, PurgeTarget, TurnRef};
 use tine_formats::bundle::{BundleError, read_bundle};
 
@@ -169,7 +169,7 @@ fn diverged_histories_are_a_conflict_and_nothing_changes() {
         say(&other, "trip", &["That way"]);
         let before = export(&other, &["trip"]);
         let error = import(&other, &export(&one, &["trip"])).unwrap_err();
-        assert_eq!(error.kind(), Kind::Conflict, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
         assert!(error.to_string().contains("`trip` (line 2 of the bundle)"), "{error}");
         assert!(export(&other, &["trip"]) == before);
         sound(&other);
@@ -207,7 +207,7 @@ fn a_bundle_goes_into_the_project_that_is_asked_for() {
     let work = ProjectId::new("work", source.limits()).unwrap();
     let target = memory(2);
     read_bundle(&target, Some(&work), &mut bundle.as_slice()).unwrap();
-    assert_eq!(target.conversation(&call(), &id("trip")).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(target.conversation(&call(), &id("trip")).unwrap_err().kind(), ErrorKind::NotFound);
     let mut out = Vec::new();
     let there = call().in_project(work);
     tine_formats::bundle::write_bundle(&target, &there, &[id("trip")], &mut out).unwrap();
@@ -272,8 +272,8 @@ fn nothing_is_stored_of_a_bundle_that_is_not_whole() {
     for cut in cuts {
         let (fault, filed) =
             (import(&fresh, &bundle[..cut]), import_file(&embedded, &bundle[..cut]));
-        assert_eq!(fault.unwrap_err().kind(), Kind::Invalid, "cut at {cut}");
-        assert_eq!(filed.unwrap_err().kind(), Kind::Invalid, "cut at {cut}");
+        assert_eq!(fault.unwrap_err().kind(), ErrorKind::Invalid, "cut at {cut}");
+        assert_eq!(filed.unwrap_err().kind(), ErrorKind::Invalid, "cut at {cut}");
     }
     for at in (0..bundle.len()).step_by(bundle.len() / 200) {
         let mut changed = bundle.clone();
@@ -288,8 +288,8 @@ fn nothing_is_stored_of_a_bundle_that_is_not_whole() {
 fn an_unknown_conversation_cannot_be_exported() {
     let mut out = Vec::new();
     let asked = tine_formats::bundle::write_bundle(&memory(1), &call(), &[id("nobody")], &mut out);
-    assert_eq!(asked.unwrap_err().kind(), Kind::NotFound);
-    assert_eq!(sample::verify(&out).unwrap_err().kind(), Kind::Invalid);
+    assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(sample::verify(&out).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 /// An output that takes so many bytes and no more.
@@ -315,7 +315,7 @@ fn a_full_disk_is_reported_as_such() {
     let asked = tine_formats::bundle::write_bundle(&source, &call(), &[id("trip")], &mut Full(100));
     let error = asked.unwrap_err();
     assert!(matches!(error, BundleError::Write { .. }), "{error}");
-    assert_eq!(error.kind(), Kind::Internal);
+    assert_eq!(error.kind(), ErrorKind::Internal);
 }
 
 /// A copy that went on by itself continues the ids, the log and the bytes.

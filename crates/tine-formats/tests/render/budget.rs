@@ -1,6 +1,6 @@
 //! The end of a path that fits.
 
-use tine_core::{Json, Kind, Role};
+use tine_core::{ErrorKind, Json, Role};
 use tine_formats::render::{Budget, Format, OpenCalls, Options, RenderError, Rendering, render};
 
 use super::stage::{PROVIDERS, Stage, at, notes, request, text, turn_id};
@@ -77,7 +77,7 @@ fn a_limit_too_small_for_the_end_is_refused_with_the_one_that_would_do() {
     let stage = long();
     for format in PROVIDERS {
         let error = within(&stage, format, 3).unwrap_err();
-        assert_eq!(error.kind(), Kind::TooLarge);
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
         let RenderError::TooLong { needed, .. } = error else { panic!("{error}") };
         fits(&stage, format, needed);
         assert!(within(&stage, format, needed - 1).is_err());

@@ -1,6 +1,6 @@
 //! Each rule of `docs/rendering.md` by its name.
 
-use tine_core::{Json, Kind, Role, Status};
+use tine_core::{ErrorKind, Json, Role, Status};
 use tine_formats::render::{Format, OpenCalls, RenderError};
 use tine_store::Content;
 
@@ -193,7 +193,7 @@ fn open_calls_are_closed_reported_or_kept_as_asked() {
     }
     for format in Format::ALL {
         let error = stage.with_calls(format, OpenCalls::Report).unwrap_err();
-        assert_eq!(error.kind(), Kind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
         let RenderError::OpenCalls(open) = error else { panic!("{error}") };
         let open: Vec<_> = open.into_iter().map(|it| (it.turn, it.calls)).collect();
         assert_eq!(open, [(turn_id(1), vec!["b".to_owned()]), (turn_id(4), vec!["c".to_owned()])]);

@@ -17,7 +17,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, Object};
-use tine_core::{Kind, Limits, ProjectId};
+use tine_core::{ErrorKind, Limits, ProjectId};
 use tine_engine::{Call, Engine, Error};
 
 use crate::access::Reach;
@@ -113,7 +113,7 @@ impl ToolContext {
     pub(crate) fn check_not_cancelled(&self) -> Result<(), Refusal> {
         if self.stop.load(Ordering::Relaxed) {
             let why = "the call was cancelled; what was stored before that stays";
-            return Err(Refusal::new(Kind::Conflict, why));
+            return Err(Refusal::new(ErrorKind::Conflict, why));
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ pub(crate) fn find(name: &str, options: &Options) -> Result<&'static OfferedTool
                 Some(_) => format!("the tool `{name}` is not offered here (toolset {set})"),
                 None => format!("there is no tool `{name}`"),
             };
-            Err(Refusal::new(Kind::NotFound, why)
+            Err(Refusal::new(ErrorKind::NotFound, why)
                 .next(format!("the tools here are: {}", there.join(", "))))
         }
     }

@@ -347,7 +347,7 @@ fn rendered(
     let bytes = size(&form);
     if max_tokens.is_some() && bytes > MOST_RENDERED {
         let why = format!("the rendering has {bytes} bytes, more than an answer holds");
-        return Err(Refusal::new(tine_core::Kind::TooLarge, why)
+        return Err(Refusal::new(tine_core::ErrorKind::TooLarge, why)
             .next("ask for fewer max_tokens, or read tine://conversation/{id}"));
     }
     let id = conversation.map_or_else(|| path.conversation.to_string(), |id| id.to_string());
@@ -364,7 +364,7 @@ fn rendered(
 /// Converts a rendering to the form of an answer, without rounding the integers of its request.
 fn rendering_form(made: &render::RenderingJson) -> Result<Value, Refusal> {
     let text = serde_json::to_string(made)
-        .map_err(|error| Refusal::new(tine_core::Kind::Internal, error.to_string()))?;
+        .map_err(|error| Refusal::new(tine_core::ErrorKind::Internal, error.to_string()))?;
     let json = parse(text.as_bytes(), MAX_DEPTH).map_err(Error::from)?;
     Ok(forms::value(&json))
 }

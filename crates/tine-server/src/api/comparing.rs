@@ -2,7 +2,7 @@
 
 use tine_api::bodies;
 use tine_api::{Answer, Bisected, Blamed, Diff, Drift, Listing};
-use tine_core::{Json, Kind, json};
+use tine_core::{ErrorKind, Json, json};
 use tine_engine::{BisectQuery, BlameOf, BlameQuery, DiffQuery, Predicate, TurnRef};
 
 use super::{List, answer, conversation, id, parameters, turn};
@@ -99,7 +99,12 @@ fn blame(asked: &Asked, query: Origin, _: NoBody) -> Answered<List<Blamed>> {
     let of = match (query.text, query.entity_id, query.field) {
         (Some(text), None, None) => BlameOf::Text(text),
         (None, Some(entity), Some(field)) => BlameOf::Field { entity: id(&entity)?, field },
-        _ => return Err(Problem::new(Kind::Invalid, "give `text`, or `entity_id` and `field`")),
+        _ => {
+            return Err(Problem::new(
+                ErrorKind::Invalid,
+                "give `text`, or `entity_id` and `field`",
+            ));
+        }
     };
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;
     let found = asked.engine().blame(&asked.call, BlameQuery { at, of })?;
@@ -117,7 +122,7 @@ fn bisect(asked: &Asked, query: First, _: NoBody) -> Answered<Answer<Bisected>> 
         }
         _ => {
             let why = "give `contains`, or `entity_id` and `field`, with a `value` or without";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
     };
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;

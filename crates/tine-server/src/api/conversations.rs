@@ -3,7 +3,7 @@
 use axum::http::Method;
 use tine_api::bodies;
 use tine_api::{Answer, ConversationView, Derived, Listing, ProjectView, Purged};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{ConversationPatch, Purge, PurgeTarget, RecentQuery};
 
 use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
@@ -166,7 +166,7 @@ fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<Convers
     let found = match query.order.unwrap_or(Order::Made) {
         Order::Made if query.q.is_some() || query.tag.is_some() => {
             let why = "`q` and `tag` need `order=activity`";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
         Order::Made => asked.engine().conversations(&asked.call, archived, page)?,
         Order::Activity => {

@@ -4,7 +4,7 @@ use crate::demo::Untold;
 use axum::http::Method;
 use tine_api::bodies;
 use tine_api::{Answer, ConversationView};
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 use tine_formats::bundle::read_bundle;
 
 use super::{OnlyProject, answer};
@@ -23,7 +23,7 @@ fn load(asked: &Asked, _: OnlyProject, _: bodies::Nothing) -> Answered<Answer<Co
     let id = ConversationId::from_stored(crate::demo::CONVERSATION);
     let new = match engine.conversation(call, &id) {
         Ok(_) => false,
-        Err(error) if error.kind() == Kind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             let bundle = crate::demo::bundle(asked.project()).map_err(|why| match why {
                 Untold::Engine(error) => Problem::from(error),
                 Untold::Bundle(error) => Problem::from(error),

@@ -5,7 +5,7 @@ use tine_api::{Answer, Listing, Prompt, QueueStatus, RunComparison};
 
 use axum::http::Method;
 use tine_api::bodies;
-use tine_core::{Digest, InterpretationId, Kind, SourceId};
+use tine_core::{Digest, ErrorKind, InterpretationId, SourceId};
 use tine_engine::{InterpretationView, RunPair, RunQuery};
 
 use super::{List, OnlyProject, answer, id, page, parameters};
@@ -178,7 +178,7 @@ fn interpret(
     let _room = asked.room_to_wait(request.wait)?;
     let made = asked.engine().reinterpret(&asked.call, request)?.pop();
     asked.app.bell.ring();
-    let made = made.ok_or_else(|| Problem::new(Kind::Internal, "the run was not queued"))?;
+    let made = made.ok_or_else(|| Problem::new(ErrorKind::Internal, "the run was not queued"))?;
     Ok(Reply::created(answer(asked, made)))
 }
 
@@ -213,7 +213,10 @@ fn ended(asked: &Asked, run: InterpretationId) -> Result<InterpretationView, Pro
             return Ok(found);
         }
         if since.elapsed() > LONGEST_WAIT || *asked.app.stopping.borrow() {
-            return Err(Problem::new(Kind::Busy, format!("{run} is still at work; ask again")));
+            return Err(Problem::new(
+                ErrorKind::Busy,
+                format!("{run} is still at work; ask again"),
+            ));
         }
         std::thread::sleep(LOOK);
     }
@@ -232,7 +235,7 @@ fn compare(asked: &Asked, query: Compared, _: NoBody) -> Answered<Answer<RunComp
 
 fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<Prompt>> {
     let hash: Digest = path.hash.parse().map_err(|error: tine_core::hash::DigestError| {
-        Problem::new(Kind::Invalid, error.to_string())
+        Problem::new(ErrorKind::Invalid, error.to_string())
     })?;
     let prompt = asked.engine().prompt(&asked.call, hash)?;
     Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash.to_hex(), prompt })))

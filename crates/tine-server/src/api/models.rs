@@ -4,7 +4,7 @@ use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_api::{Answer, Listing};
-use tine_core::{Kind, TurnId};
+use tine_core::{ErrorKind, TurnId};
 
 use super::{List, Nowhere, OnlyProject, answer, parameters};
 use crate::openapi::Operation;
@@ -69,7 +69,7 @@ fn stop(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<InWork>> {
     let stopped = turn.and_then(|turn| asked.app.replies.stop(asked.project(), turn));
     let stopped = stopped.ok_or_else(|| {
         let why = format!("no answer is being given as the turn {}", path.turn);
-        Problem::new(Kind::NotFound, why)
+        Problem::new(ErrorKind::NotFound, why)
     })?;
     Ok(Reply::ok(answer(asked, stopped)))
 }

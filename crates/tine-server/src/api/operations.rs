@@ -3,7 +3,7 @@
 use axum::http::Method;
 use tine_api::bodies;
 use tine_api::{Answer, OperationView, Undone};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use super::{List, answer, conversation, page, parameters};
 use crate::openapi::Operation;
@@ -59,7 +59,7 @@ fn number(text: &str) -> Result<Option<u64>, Problem> {
         text => text.parse().map(Some).map_err(|_| {
             let why =
                 format!("`{text}` is not an operation; give its number in the log or `latest`");
-            Problem::new(Kind::Invalid, why)
+            Problem::new(ErrorKind::Invalid, why)
         }),
     }
 }

@@ -60,6 +60,6 @@ fn search(asked: &Asked, query: Words, _: NoBody) -> Answered<Answer<SearchPage>
 
 fn time(text: &str) -> Result<Timestamp, Problem> {
     text.parse().map_err(|error: tine_core::time::TimestampError| {
-        Problem::new(tine_core::Kind::Invalid, error.to_string())
+        Problem::new(tine_core::ErrorKind::Invalid, error.to_string())
     })
 }

@@ -140,7 +140,7 @@ fn store(
         let kept = kept.map(|kept| StoredSourceAnswer::new(kept, false));
         let kept = kept.ok_or_else(|| {
             let why = "there is nothing to store: no entity, no relationship, no file";
-            Problem::new(tine_core::Kind::Invalid, why)
+            Problem::new(tine_core::ErrorKind::Invalid, why)
         })?;
         let new = kept.outcome == Outcome::Created && !kept.replayed;
         let told = StoredFactsAnswer { redacted, ..StoredFactsAnswer::of_file(kept) };

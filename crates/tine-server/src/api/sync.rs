@@ -1,7 +1,7 @@
 //! What another store compares before it asks for what it has not.
 
 use tine_api::{Answer, Listing, LogEnd, LogHashes, LogMerges};
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use super::{List, answer, conversation, page, parameters};
 use crate::openapi::Operation;
@@ -64,11 +64,11 @@ fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<LogHashes>
     let entries: Vec<u64> =
         query.seq.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| {
             let why = "`seq` must be numbers of entries, separated by commas, such as 1,5,9";
-            Problem::new(Kind::Invalid, why)
+            Problem::new(ErrorKind::Invalid, why)
         })?;
     if entries.len() > ENTRIES {
         let why = format!("at most {ENTRIES} entries at once, not {}", entries.len());
-        return Err(Problem::new(Kind::TooLarge, why));
+        return Err(Problem::new(ErrorKind::TooLarge, why));
     }
     let hashes = asked.engine().log_hashes(&asked.call, &id, &entries)?;
     Ok(Reply::ok(answer(asked, LogHashes { hashes })))

@@ -6,7 +6,7 @@ use tine_api::{
     Answer, Appended, BranchView, Deleted, Edited, Injected, Listing, OutlineColumns, PathPage,
     Purged, SplitDone, Tail, TopologyPage, TurnRings, TurnView, TurnWithRings, Window,
 };
-use tine_core::{ConversationId, Kind, Reference};
+use tine_core::{ConversationId, ErrorKind, Reference};
 use tine_engine::{
     BranchTurnsQuery, Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge,
     PurgeTarget, Selection, TopologyQuery, TurnRef, WindowQuery,
@@ -416,7 +416,7 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
         }
         (Some(_), ..) => {
             let why = "give either `window` or `before` and `after`, not both";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
     };
     if let Some((before, after)) = around {

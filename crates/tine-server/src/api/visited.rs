@@ -7,7 +7,7 @@ use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_api::bodies;
-use tine_core::{Kind, TurnId};
+use tine_core::{ErrorKind, TurnId};
 
 use super::{answer, conversation, parameters};
 use crate::openapi::Operation;
@@ -50,7 +50,7 @@ fn put(asked: &Asked, path: One, body: bodies::Visited) -> Answered<Answer<Visit
     for (place, leaf) in &body.leaves {
         if !(place.is_empty() || is_turn(place)) || !leaf.as_ref().is_none_or(is_turn) {
             let why = "`leaves` has the id of a turn, or nothing for all, before the id of a leaf";
-            return Err(Problem::new(Kind::Invalid, why));
+            return Err(Problem::new(ErrorKind::Invalid, why));
         }
     }
     note(asked, &path, body.leaves)

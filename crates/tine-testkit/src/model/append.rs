@@ -1,7 +1,7 @@
 //! Append by longest common prefix, and where it lands.
 
 use tine_core::hash::message_digest;
-use tine_core::{Body, Kind, Limits, Message, Name, Role, Timestamp};
+use tine_core::{Body, ErrorKind, Limits, Message, Name, Role, Timestamp};
 use tine_engine::{Append, OnConflict, Outcome};
 
 use super::{Expected, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, refuse};
@@ -15,21 +15,21 @@ struct AppendPosition {
 }
 
 /// What is wrong with a message, if anything.
-pub(crate) fn fault(message: &Message) -> Option<Kind> {
+pub(crate) fn fault(message: &Message) -> Option<ErrorKind> {
     let empty = matches!(&message.body, Body::Text(text) if text.is_empty());
     let wrong = (empty && message.role != Role::Tool)
         || (message.role == Role::Tool) != message.tool_call_id.is_some();
-    wrong.then_some(Kind::Invalid)
+    wrong.then_some(ErrorKind::Invalid)
 }
 
 impl ReferenceModel {
     pub(crate) fn append(&mut self, request: &Append, now: Timestamp) -> Rule<Expected> {
-        let mut faults: Vec<Kind> = request.messages.iter().filter_map(fault).collect();
+        let mut faults: Vec<ErrorKind> = request.messages.iter().filter_map(fault).collect();
         if request.messages.is_empty() {
-            faults.push(Kind::Invalid);
+            faults.push(ErrorKind::Invalid);
         }
         let Ok(conversation) = self.conversation(&request.conversation) else {
-            return refuse(&[faults, vec![Kind::NotFound]].concat());
+            return refuse(&[faults, vec![ErrorKind::NotFound]].concat());
         };
         let landing = match self.append_position(conversation, request) {
             Err(Stop::Refuse(kinds)) => return refuse(&[faults, kinds].concat()),
@@ -109,7 +109,7 @@ impl ReferenceModel {
             let Some(branch) = branch else { return Err(Stop::Unspecified) };
             let expected = match self.refer_live(Some(conversation), expected) {
                 Err(Stop::Refuse(kinds)) => {
-                    return refuse(&[kinds, vec![Kind::Conflict]].concat());
+                    return refuse(&[kinds, vec![ErrorKind::Conflict]].concat());
                 }
                 other => other?,
             };
@@ -117,7 +117,7 @@ impl ReferenceModel {
             self.weak_read(Key::Tip(branch));
             if expected != tip {
                 return match (request.on_conflict, &request.parent) {
-                    (OnConflict::Refuse, _) => refuse(&[Kind::Conflict]),
+                    (OnConflict::Refuse, _) => refuse(&[ErrorKind::Conflict]),
                     (OnConflict::Fork, Some(_)) => Err(Stop::Unspecified),
                     (OnConflict::Fork, None) => {
                         let stem = self.name_of(branch);
@@ -131,12 +131,12 @@ impl ReferenceModel {
             Some(_) => None,
             None => match Name::new(text, &Limits::default()) {
                 Ok(name) => Some(name),
-                Err(_) => return refuse(&[Kind::Invalid, Kind::NotFound]),
+                Err(_) => return refuse(&[ErrorKind::Invalid, ErrorKind::NotFound]),
             },
         };
         let start = match &request.parent {
             None if branch.is_none() && text != "main" => {
-                return refuse(&[Kind::Invalid, Kind::NotFound]);
+                return refuse(&[ErrorKind::Invalid, ErrorKind::NotFound]);
             }
             None => {
                 if let Some(branch) = branch {
@@ -147,7 +147,7 @@ impl ReferenceModel {
             Some(parent) => {
                 let start = self.refer_live(Some(conversation), parent)?;
                 if request.branch.is_none() && start.is_some() && start != tip {
-                    return refuse(&[Kind::Invalid]);
+                    return refuse(&[ErrorKind::Invalid]);
                 }
                 start
             }

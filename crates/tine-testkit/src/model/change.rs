@@ -4,14 +4,15 @@ use tine_core::hash::message_digest;
 use tine_core::metadata::MetadataKey;
 use tine_core::text::split_at_scalar;
 use tine_core::{
-    Body, ConversationId, Json, Kind, Message, Metadata, Name, Role, Status, Timestamp,
+    Body, ConversationId, ErrorKind, Json, Message, Metadata, Name, Role, Status, Timestamp,
 };
 use tine_engine::{Edit, Fork, ForkPoint, MetadataPatch, MoveBranch, Outcome, SplitTurn, TurnRef};
 
 use super::append::fault;
 use super::{Expected, Half, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
 
-const ROOT_REFUSED: [Kind; 3] = [Kind::Protected, Kind::Invalid, Kind::Unsupported];
+const ROOT_REFUSED: [ErrorKind; 3] =
+    [ErrorKind::Protected, ErrorKind::Invalid, ErrorKind::Unsupported];
 
 impl ReferenceModel {
     pub(crate) fn fork(&mut self, request: &Fork) -> Rule<Expected> {
@@ -32,7 +33,11 @@ impl ReferenceModel {
                 let first = self.left_most(turn);
                 if !self.is_live(first) {
                     let whole = matches!(self.state(turn), TurnState::Split { .. });
-                    return if whole { Err(Stop::Unspecified) } else { refuse(&[Kind::NotFound]) };
+                    return if whole {
+                        Err(Stop::Unspecified)
+                    } else {
+                        refuse(&[ErrorKind::NotFound])
+                    };
                 }
                 // The branch stands on what comes before; whether it read the turn is left open.
                 self.pass(&[first]);
@@ -41,7 +46,7 @@ impl ReferenceModel {
             Some(turn) => {
                 let turn = self.right_most(turn);
                 if !self.is_live(turn) {
-                    return refuse(&[Kind::NotFound]);
+                    return refuse(&[ErrorKind::NotFound]);
                 }
                 Some(turn)
             }
@@ -51,7 +56,7 @@ impl ReferenceModel {
         }
         let name = match &request.name {
             Some(name) if self.branch(conversation, name.as_str()).is_some() => {
-                return refuse(&[Kind::Conflict]);
+                return refuse(&[ErrorKind::Conflict]);
             }
             Some(name) => name.clone(),
             None => self.free_name(conversation, "fork"),
@@ -60,7 +65,8 @@ impl ReferenceModel {
     }
 
     pub(crate) fn existing_branch(&mut self, conversation: Ix, text: &str) -> Rule<Ix> {
-        let branch = self.branch(conversation, text).ok_or(Stop::Refuse(vec![Kind::NotFound]))?;
+        let branch =
+            self.branch(conversation, text).ok_or(Stop::Refuse(vec![ErrorKind::NotFound]))?;
         let name = self.name_of(branch);
         self.weak_read(Key::Name(conversation, name));
         Ok(branch)
@@ -79,10 +85,10 @@ impl ReferenceModel {
             return Err(Stop::Unspecified);
         }
         if old != name.as_str() && self.branch(conversation, name.as_str()).is_some() {
-            return refuse(&[Kind::Conflict]);
+            return refuse(&[ErrorKind::Conflict]);
         }
         if old == name.as_str() {
-            self.tolerate(&[Kind::Conflict]);
+            self.tolerate(&[ErrorKind::Conflict]);
             return Ok(Expected::Branch(branch));
         }
         // Name and tip may count as one record.
@@ -107,8 +113,8 @@ impl ReferenceModel {
     fn expect_tip(&mut self, conversation: Ix, branch: Ix, request: &MoveBranch) -> Rule<()> {
         let Some(expected) = &request.expected_tip else { return Ok(()) };
         match self.refer_live(Some(conversation), expected) {
-            Err(Stop::Refuse(kinds)) => refuse(&[kinds, vec![Kind::Conflict]].concat()),
-            Ok(expected) if expected != self.tip(branch) => refuse(&[Kind::Conflict]),
+            Err(Stop::Refuse(kinds)) => refuse(&[kinds, vec![ErrorKind::Conflict]].concat()),
+            Ok(expected) if expected != self.tip(branch) => refuse(&[ErrorKind::Conflict]),
             other => other.map(|_| ()),
         }
     }
@@ -121,9 +127,9 @@ impl ReferenceModel {
         let to = self.refer_live(Some(conversation), to)?;
         let tip = self.tip(branch);
         if to == tip {
-            self.tolerate(&[Kind::Invalid]);
+            self.tolerate(&[ErrorKind::Invalid]);
         } else if to.is_some_and(|to| !self.path(tip).contains(&to)) {
-            return refuse(&[Kind::Invalid]);
+            return refuse(&[ErrorKind::Invalid]);
         }
         let line = [self.path(to), self.path(tip)].concat();
         self.pass(&line);
@@ -144,9 +150,9 @@ impl ReferenceModel {
             Some(to) => {
                 let to = self.refer_live(Some(conversation), to)?;
                 if to == tip {
-                    self.tolerate(&[Kind::Invalid]);
+                    self.tolerate(&[ErrorKind::Invalid]);
                 } else if tip.is_some_and(|tip| !self.path(to).contains(&tip)) || to.is_none() {
-                    return refuse(&[Kind::Invalid]);
+                    return refuse(&[ErrorKind::Invalid]);
                 }
                 to
             }
@@ -161,7 +167,12 @@ impl ReferenceModel {
                     }
                     _ => None,
                 });
-                let nothing = [Kind::NotFound, Kind::Invalid, Kind::Conflict, Kind::Unsupported];
+                let nothing = [
+                    ErrorKind::NotFound,
+                    ErrorKind::Invalid,
+                    ErrorKind::Conflict,
+                    ErrorKind::Unsupported,
+                ];
                 let Some(from) = last else { return refuse(&nothing) };
                 let from = from.map(|from| self.right_most(from));
                 if from.is_some_and(|from| !self.is_live(from)) {
@@ -189,7 +200,7 @@ impl ReferenceModel {
         let turn = self.refer_live(named, &reference.turn)?;
         let turn = turn.ok_or(Stop::Refuse(ROOT_REFUSED.to_vec()))?;
         if self.get(&Key::Conversation(self.nodes[turn].conversation)) != ModelValue::There {
-            return refuse(&[Kind::NotFound]);
+            return refuse(&[ErrorKind::NotFound]);
         }
         Ok(turn)
     }
@@ -243,12 +254,12 @@ impl ReferenceModel {
         let whole = self.turn(&request.turn)?;
         let node = self.nodes[whole].clone();
         if !matches!(node.role, Role::User | Role::Assistant) || node.purged {
-            return refuse(&[Kind::Unsupported]);
+            return refuse(&[ErrorKind::Unsupported]);
         }
-        let Some(text) = node.body.text_only() else { return refuse(&[Kind::Unsupported]) };
+        let Some(text) = node.body.text_only() else { return refuse(&[ErrorKind::Unsupported]) };
         let (left, right) = match split_at_scalar(&text, request.offset) {
             Ok(halves) => halves,
-            Err(_) => return refuse(&[Kind::Invalid]),
+            Err(_) => return refuse(&[ErrorKind::Invalid]),
         };
         self.read(Key::Turn(whole));
         let (mut for_left, mut for_right) = (self.metadata(whole), self.metadata(whole));
@@ -282,8 +293,8 @@ impl ReferenceModel {
         let shadowed = self.branch(self.nodes[turn].conversation, name.as_str()).is_some();
         if self.get(&key) != ModelValue::Place(Some(turn)) {
             match name.as_str() {
-                "main" => return refuse(&[Kind::Invalid]),
-                _ if shadowed => return refuse(&[Kind::Conflict]),
+                "main" => return refuse(&[ErrorKind::Invalid]),
+                _ if shadowed => return refuse(&[ErrorKind::Conflict]),
                 _ => {}
             }
         }
@@ -294,7 +305,7 @@ impl ReferenceModel {
     pub(crate) fn drop_bookmark(&mut self, name: &Name) -> Rule<(Ix, Expected)> {
         let key = Key::Mark(name.to_string());
         let ModelValue::Place(Some(turn)) = self.get(&key) else {
-            return refuse(&[Kind::NotFound]);
+            return refuse(&[ErrorKind::NotFound]);
         };
         self.set(key, ModelValue::Nothing);
         Ok((self.nodes[turn].conversation, Expected::Done))

@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tine_core::hash::{message_digest, turn_hash};
 use tine_core::metadata::MetadataKey;
 use tine_core::{
-    Body, BranchId, ConversationId, Digest, Json, Kind, Message, Metadata, Role, RootHash, Status,
-    Timestamp, TurnHash, TurnId,
+    Body, BranchId, ConversationId, Digest, ErrorKind, Json, Message, Metadata, Role, RootHash,
+    Status, Timestamp, TurnHash, TurnId,
 };
 
 pub use self::predict::{Expected, Prediction};
@@ -213,7 +213,7 @@ impl Op {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The engine must refuse, with one of these kinds.
-    Refuse(Vec<Kind>),
+    Refuse(Vec<ErrorKind>),
     /// The contract says nothing; the step is left out.
     Unspecified,
 }
@@ -231,7 +231,7 @@ pub enum Recorded {
 
 pub(crate) type Rule<T> = Result<T, Stop>;
 
-pub(crate) fn refuse<T>(kinds: &[Kind]) -> Rule<T> {
+pub(crate) fn refuse<T>(kinds: &[ErrorKind]) -> Rule<T> {
     Err(Stop::Refuse(kinds.to_vec()))
 }
 
@@ -251,7 +251,7 @@ pub struct ReferenceModel {
     /// Idempotency keys: fingerprint, operation.
     pub keys: BTreeMap<String, (String, Option<Ix>)>,
     pub(crate) open: Op,
-    pub(crate) tolerated: Vec<Kind>,
+    pub(crate) tolerated: Vec<ErrorKind>,
     pub(crate) undos: u64,
 }
 
@@ -262,7 +262,7 @@ impl ReferenceModel {
     }
 
     /// The engine may refuse with this kind instead.
-    pub(crate) fn tolerate(&mut self, kinds: &[Kind]) {
+    pub(crate) fn tolerate(&mut self, kinds: &[ErrorKind]) {
         self.tolerated.extend_from_slice(kinds);
     }
 
@@ -323,7 +323,7 @@ impl ReferenceModel {
             self.conversations[ix].id == *id
                 && self.get(&Key::Conversation(ix)) == ModelValue::There
         });
-        found.ok_or(Stop::Refuse(vec![Kind::NotFound]))
+        found.ok_or(Stop::Refuse(vec![ErrorKind::NotFound]))
     }
 
     /// Makes a turn under a live turn or the root; a hash that is taken moves its time on.

@@ -1,6 +1,6 @@
 //! From a call to everything that its answer and its consequences may be.
 
-use tine_core::{Kind, Timestamp};
+use tine_core::{ErrorKind, Timestamp};
 use tine_engine::Outcome;
 
 use super::{Ix, Recorded, ReferenceModel, Stop};
@@ -63,7 +63,7 @@ pub struct Prediction {
     /// when it must be refused.
     pub success: Option<(ReferenceModel, Expected, Recorded)>,
     /// The kinds with which it may be refused.
-    pub refusals: Vec<Kind>,
+    pub refusals: Vec<ErrorKind>,
 }
 
 impl ReferenceModel {
@@ -79,7 +79,7 @@ impl ReferenceModel {
         let key = key.filter(|_| !matches!(action, EngineAction::Delete(delete) if delete.dry_run));
         if let Some((used, op)) = key.and_then(|key| self.keys.get(key)) {
             if *used != fingerprint {
-                let mut refusals = vec![Kind::IdempotencyMismatch];
+                let mut refusals = vec![ErrorKind::IdempotencyMismatch];
                 let mut world = self.clone();
                 match world.apply(action, now, true) {
                     Err(Stop::Refuse(kinds)) => refusals.extend(kinds),

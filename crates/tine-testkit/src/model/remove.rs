@@ -1,6 +1,6 @@
 //! Delete and purge.
 
-use tine_core::Kind;
+use tine_core::ErrorKind;
 use tine_engine::{Delete, DeleteMode, TurnRef};
 
 use super::{Expected, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
@@ -50,7 +50,7 @@ impl ReferenceModel {
         if request.turn.turn.is_root() {
             let Some(id) = &request.turn.conversation else { return Err(Stop::Unspecified) };
             self.conversation(id)?;
-            return refuse(&[Kind::Protected]);
+            return refuse(&[ErrorKind::Protected]);
         }
         let turn = self.turn(&request.turn)?;
         let parent = self.shown_parent(turn);
@@ -97,7 +97,7 @@ impl ReferenceModel {
         let named = turn.conversation.as_ref().map(|id| self.conversation(id)).transpose()?;
         // Also what is deleted: it was said, and somebody asked to be forgotten.
         let Some(turn) = self.refer(named, &turn.turn)? else {
-            return refuse(&[Kind::Protected, Kind::Invalid, Kind::Unsupported]);
+            return refuse(&[ErrorKind::Protected, ErrorKind::Invalid, ErrorKind::Unsupported]);
         };
         self.conversation(&self.conversations[self.nodes[turn].conversation].id.clone())?;
         if self.nodes[turn].purged {

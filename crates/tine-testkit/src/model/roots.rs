@@ -1,7 +1,7 @@
 //! Conversations: creation, derivation, titles.
 
 use tine_core::hash::root_hash;
-use tine_core::{ConversationId, Json, Kind, Message, Name, Timestamp};
+use tine_core::{ConversationId, ErrorKind, Json, Message, Name, Timestamp};
 use tine_engine::{ConversationPatch, Derive, NewConversation, Outcome};
 
 use super::change::json_value;
@@ -12,7 +12,7 @@ impl ReferenceModel {
         let Some(id) = &new.id else { return Err(Stop::Unspecified) };
         if self.conversations.iter().any(|other| other.id == *id) {
             return match self.conversation(id) {
-                Ok(_) => refuse(&[Kind::Conflict]),
+                Ok(_) => refuse(&[ErrorKind::Conflict]),
                 Err(_) => Err(Stop::Unspecified),
             };
         }
@@ -69,7 +69,7 @@ impl ReferenceModel {
             (None, None) => return Err(Stop::Unspecified),
             (None, Some(id)) if self.conversations.iter().any(|other| other.id == *id) => {
                 return match self.conversation(id) {
-                    Ok(_) => refuse(&[Kind::Conflict]),
+                    Ok(_) => refuse(&[ErrorKind::Conflict]),
                     Err(_) => Err(Stop::Unspecified),
                 };
             }
@@ -145,9 +145,9 @@ impl ReferenceModel {
         let present = self.get(&key);
         if present != ModelValue::Nothing && !force {
             if value != ModelValue::Nothing && value != present {
-                return refuse(&[Kind::Conflict]);
+                return refuse(&[ErrorKind::Conflict]);
             }
-            self.tolerate(&[Kind::Conflict]);
+            self.tolerate(&[ErrorKind::Conflict]);
         }
         self.set(key, value);
         Ok(())

@@ -1,6 +1,6 @@
 //! The tree as shown: halves in place of what was split, children in place of what went alone.
 
-use tine_core::{Kind, Name, Reference};
+use tine_core::{ErrorKind, Name, Reference};
 
 use super::{Half, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
 
@@ -267,7 +267,7 @@ impl ReferenceModel {
         if let Some(ix) = by_id {
             return match conversation {
                 Some(named) if named != self.nodes[ix].conversation => {
-                    refuse(&[Kind::NotFound, Kind::Invalid])
+                    refuse(&[ErrorKind::NotFound, ErrorKind::Invalid])
                 }
                 _ => self.back(Some(ix), reference.back()),
             };
@@ -291,9 +291,9 @@ impl ReferenceModel {
             .filter(|&ix| conversation.is_none_or(|of| self.nodes[ix].conversation == of))
             .collect();
         match by_hash.as_slice() {
-            [] => refuse(&[Kind::NotFound]),
+            [] => refuse(&[ErrorKind::NotFound]),
             [ix] => self.back(Some(*ix), reference.back()),
-            _ => refuse(&[Kind::Ambiguous]),
+            _ => refuse(&[ErrorKind::Ambiguous]),
         }
     }
 
@@ -316,7 +316,7 @@ impl ReferenceModel {
     ) -> Rule<Option<Ix>> {
         let Some(turn) = self.refer(conversation, reference)? else { return Ok(None) };
         let turn = self.right_most(turn);
-        if self.is_live(turn) { Ok(Some(turn)) } else { refuse(&[Kind::NotFound]) }
+        if self.is_live(turn) { Ok(Some(turn)) } else { refuse(&[ErrorKind::NotFound]) }
     }
 
     /// Returns the smallest `{stem}-{n}` that no branch has.

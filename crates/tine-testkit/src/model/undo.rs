@@ -2,21 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 
 use super::{
     Expected, Ix, Key, ModelChange, ModelValue, Op, ReferenceModel, Rule, Stop, TurnState, refuse,
 };
 
 /// Nothing there to undo: the contract names no kind.
-const NOTHING: [Kind; 5] =
-    [Kind::NotFound, Kind::Invalid, Kind::Conflict, Kind::Protected, Kind::Unsupported];
+const NOTHING: [ErrorKind; 5] = [
+    ErrorKind::NotFound,
+    ErrorKind::Invalid,
+    ErrorKind::Conflict,
+    ErrorKind::Protected,
+    ErrorKind::Unsupported,
+];
 
 impl ReferenceModel {
     /// Returns the conversation of a log; also one whose creation was undone.
     fn log_of(&self, id: &ConversationId) -> Rule<Ix> {
         let found = self.conversations.iter().rposition(|conversation| conversation.id == *id);
-        found.ok_or(Stop::Refuse(vec![Kind::NotFound]))
+        found.ok_or(Stop::Refuse(vec![ErrorKind::NotFound]))
     }
 
     fn at(&self, conversation: Ix, seq: u64) -> Option<Ix> {
@@ -26,7 +31,7 @@ impl ReferenceModel {
     pub(crate) fn undo(&mut self, id: &ConversationId, seq: Option<u64>) -> Rule<(Ix, Expected)> {
         let conversation = self.log_of(id)?;
         if self.conversation(id).is_err() {
-            self.tolerate(&[Kind::NotFound]);
+            self.tolerate(&[ErrorKind::NotFound]);
         }
         let target = match seq {
             Some(seq) => self.at(conversation, seq),
@@ -54,7 +59,7 @@ impl ReferenceModel {
     pub(crate) fn redo(&mut self, id: &ConversationId, seq: Option<u64>) -> Rule<(Ix, Expected)> {
         let conversation = self.log_of(id)?;
         if self.conversation(id).is_err() {
-            self.tolerate(&[Kind::NotFound]);
+            self.tolerate(&[ErrorKind::NotFound]);
         }
         let target = match seq {
             Some(seq) => self.at(conversation, seq),
@@ -92,7 +97,7 @@ impl ReferenceModel {
             !self.says(&change.key, left)
         });
         if taken {
-            return refuse(&[Kind::Protected]);
+            return refuse(&[ErrorKind::Protected]);
         }
         let all: BTreeSet<&Key> = op.writes.iter().map(|change| &change.key).collect();
         let later = self.ops.iter().skip(op.since.unwrap_or(target) + 1);
@@ -130,10 +135,10 @@ impl ReferenceModel {
             })
         });
         if surely {
-            return refuse(&[Kind::Protected]);
+            return refuse(&[ErrorKind::Protected]);
         }
         if maybe || erased {
-            self.tolerate(&[Kind::Protected]);
+            self.tolerate(&[ErrorKind::Protected]);
         }
         Ok(())
     }
@@ -154,15 +159,17 @@ impl ReferenceModel {
                     TurnState::Live => {}
                     // A turn cannot hang in the air; a tip or a bookmark can move.
                     TurnState::Unborn | TurnState::Cascade if parents.contains(turn) => {
-                        return refuse(&[Kind::Protected]);
+                        return refuse(&[ErrorKind::Protected]);
                     }
-                    TurnState::Unborn | TurnState::Cascade => self.tolerate(&[Kind::Protected]),
+                    TurnState::Unborn | TurnState::Cascade => {
+                        self.tolerate(&[ErrorKind::Protected])
+                    }
                     TurnState::Split { .. } | TurnState::Reparent => {
-                        self.tolerate(&[Kind::Protected])
+                        self.tolerate(&[ErrorKind::Protected])
                     }
                 },
                 Key::Conversation(_) if self.get(key) != ModelValue::There => {
-                    return refuse(&[Kind::Protected, Kind::NotFound]);
+                    return refuse(&[ErrorKind::Protected, ErrorKind::NotFound]);
                 }
                 _ => {}
             }
@@ -172,11 +179,11 @@ impl ReferenceModel {
         let undone = self.ops.iter().filter(|other| other.undone.is_some() && other.seq != op.seq);
         let mut wrote = undone.flat_map(|other| &other.writes).map(|change| &change.key);
         if wrote.any(|key| op.reads.contains(key) || op.weak_reads.contains(key)) {
-            self.tolerate(&[Kind::Protected]);
+            self.tolerate(&[ErrorKind::Protected]);
         }
         for change in op.writes.iter().filter(|change| !self.says(&change.key, &change.before)) {
             if !change.weak {
-                return refuse(&[Kind::Protected]);
+                return refuse(&[ErrorKind::Protected]);
             }
         }
         Ok(())
@@ -189,13 +196,13 @@ impl ReferenceModel {
         let touched = wrote.clone().chain(&op.reads);
         let mut touched = touched.filter(|key| matches!(key, Key::Turn(turn) if purged(turn)));
         if touched.next().is_some() {
-            self.tolerate(&[Kind::Unsupported, Kind::Protected]);
+            self.tolerate(&[ErrorKind::Unsupported, ErrorKind::Protected]);
         }
         let purged = |turn: &Ix| self.nodes[*turn].purged;
         let erased = wrote.filter(|key| matches!(key, Key::Meta(turn, _) if purged(turn))).count();
         match self.check_later(target, op) {
             Err(_) if !self.tolerated.is_empty() || erased > 0 => {
-                refuse(&[Kind::Protected, Kind::Unsupported])
+                refuse(&[ErrorKind::Protected, ErrorKind::Unsupported])
             }
             Ok(()) if erased > 0 => Err(Stop::Unspecified),
             other => other,
@@ -236,7 +243,7 @@ impl ReferenceModel {
                 self.values.insert(key, ModelValue::Place(Some(live)));
                 continue;
             }
-            self.tolerate(&[Kind::Protected]);
+            self.tolerate(&[ErrorKind::Protected]);
             let place = self.nearest_live(turn);
             let gone = place.is_none() && matches!(key, Key::Mark(_));
             self.values

@@ -300,7 +300,7 @@ impl Direction {
 #[serde(untagged)]
 #[expect(dead_code, reason = "it describes the form of a field that is carried as bytes")]
 enum FieldForm {
-    Kind(KindForm),
+    ErrorKind(KindForm),
     Whole {
         #[serde(default)]
         kind: Option<KindForm>,

@@ -9,7 +9,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use schemars::JsonSchema;
 use tine_core::facts::observation;
 use tine_core::json::{Json, Object};
-use tine_core::{EntityId, Kind, Limits, Reference};
+use tine_core::{EntityId, ErrorKind, Limits, Reference};
 
 use super::{Ends, Interpret, id, time};
 use crate::bodies::FreeForm;
@@ -220,7 +220,7 @@ fn placed<S, T>(
 ) -> Result<Vec<T>> {
     let each = given.into_iter().enumerate().map(|(nth, it)| {
         read(it).map_err(|error| match error.kind {
-            Kind::Invalid => Error { message: format!("{list}[{nth}]: {error}"), ..error },
+            ErrorKind::Invalid => Error { message: format!("{list}[{nth}]: {error}"), ..error },
             _ => error,
         })
     });

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use crate::arguments::Globals;
+use crate::command_error::{CommandError, Result};
 use crate::commands::host_files::jsonc::{self, Member};
 use crate::commands::host_files::{
     self, HostEntry, HostFileArgs, HostFileChange, home, zed_settings_file,
 };
-use crate::failure::{Failure, Result};
 use crate::settings::ECHO;
 use crate::terminal::{Paging, Screen};
 
@@ -71,7 +71,10 @@ pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
             continue;
         }
         let file = editor.file().ok_or_else(|| {
-            Failure::invalid(format!("no home folder is known to look for {} in", editor.name()))
+            CommandError::invalid(format!(
+                "no home folder is known to look for {} in",
+                editor.name()
+            ))
         })?;
         if !args.all || file.parent().is_some_and(Path::exists) {
             let with_entry = |text: &str| editor.with_entry(text, &name, &entry);
@@ -80,7 +83,7 @@ pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
     }
     if changes.is_empty() && printed.is_empty() {
         let why = "none of the editors seems to be on this machine; name one to make its file";
-        return Err(Failure::refused(Kind::NotFound, why));
+        return Err(CommandError::refused(ErrorKind::NotFound, why));
     }
     print(globals, &printed)?;
     match changes.is_empty() {
@@ -124,7 +127,7 @@ fn entry(globals: &Globals, args: &AcpInstallArgs) -> Result<HostEntry> {
         entry.arguments.push("--".to_owned());
         for argument in &args.command {
             let argument = argument.to_str().map(str::to_owned).ok_or_else(|| {
-                Failure::invalid("an argument that is not Unicode cannot be written there")
+                CommandError::invalid("an argument that is not Unicode cannot be written there")
             })?;
             entry.arguments.push(argument);
         }

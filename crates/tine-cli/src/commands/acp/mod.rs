@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use tine_acp::{Agent, LINE_BYTES, Recorder};
-use tine_core::{Kind, Limits, ProjectId, Reference};
+use tine_core::{ErrorKind, Limits, ProjectId, Reference};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy, TurnRef};
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::logging::{self, LogLevel};
 use crate::settings::ECHO;
 use crate::store_location::StoreLocation;
@@ -99,7 +99,9 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         };
         recorder.record(io::stdin(), io::stdout())
     };
-    served.map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
+    served.map_err(|error| {
+        CommandError::refused(ErrorKind::Internal, format!("serving broke off: {error}"))
+    })
 }
 
 /// Resolves an existing turn to its id, because a name may later refer to another turn.

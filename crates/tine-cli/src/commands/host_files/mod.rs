@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
@@ -42,7 +42,8 @@ pub(super) struct HostEntry {
 impl HostEntry {
     /// Returns the entry for a command of this program with the current store and project.
     pub(super) fn of(globals: &Globals, command: &str) -> Result<HostEntry> {
-        let internal = |error: io::Error| Failure::refused(Kind::Internal, error.to_string());
+        let internal =
+            |error: io::Error| CommandError::refused(ErrorKind::Internal, error.to_string());
         let program = utf8_path(env::current_exe().map_err(internal)?)?;
         let mut arguments = vec![command.to_owned()];
         if let Some(store) = globals.named_store() {
@@ -62,7 +63,7 @@ impl HostEntry {
 fn utf8_path(path: PathBuf) -> Result<String> {
     path.into_os_string()
         .into_string()
-        .map_err(|_| Failure::invalid("a path that is not Unicode cannot be written there"))
+        .map_err(|_| CommandError::invalid("a path that is not Unicode cannot be written there"))
 }
 
 /// Returns the absolute folder that an environment variable names.
@@ -137,7 +138,7 @@ pub(super) fn apply_changes(
         return screen.document(&documents);
     }
     if to_do && !write && !file_args.dry_run {
-        return Err(Failure::invalid("nothing was written; --yes writes without asking"));
+        return Err(CommandError::invalid("nothing was written; --yes writes without asking"));
     }
     screen.text(Paging::Direct, |out| {
         for one in documents.iter().filter(|one| one.written) {
@@ -177,7 +178,7 @@ impl HostFileChange {
         with_entry: impl FnOnce(&str) -> std::result::Result<String, String>,
     ) -> Result<HostFileChange> {
         let left_unchanged = |why: String| {
-            Failure::invalid(format!("{}: {why}; the file is left as it is", file.display()))
+            CommandError::invalid(format!("{}: {why}; the file is left as it is", file.display()))
         };
         let before = match fs::read_to_string(&file) {
             Ok(text) => Some(text),
@@ -228,7 +229,7 @@ impl HostFileChange {
     /// Replaces the file atomically and returns the path of the backup.
     fn write(&self) -> Result<Option<PathBuf>> {
         let failed = |error: io::Error| {
-            Failure::refused(Kind::Internal, format!("{}: {error}", self.file.display()))
+            CommandError::refused(ErrorKind::Internal, format!("{}: {error}", self.file.display()))
         };
         // Replace the target of a symbolic link, not the link.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
@@ -242,7 +243,7 @@ impl HostFileChange {
         };
         if present != self.before {
             let why = format!("{} was changed meanwhile; try again", self.file.display());
-            return Err(Failure::refused(Kind::Conflict, why));
+            return Err(CommandError::refused(ErrorKind::Conflict, why));
         }
         let mut backup = None;
         if self.before.is_some() {

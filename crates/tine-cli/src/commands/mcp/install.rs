@@ -1,13 +1,13 @@
 //! `tine mcp install`: registers the server in the configuration of hosts.
 
 use clap::Args;
-use tine_core::Kind;
+use tine_core::ErrorKind;
 
 use super::ToolsetArgs;
 use super::hosts::Host;
 use crate::arguments::Globals;
+use crate::command_error::{CommandError, Result};
 use crate::commands::host_files::{self, HostEntry, HostFileArgs, HostFileChange};
-use crate::failure::{Failure, Result};
 
 #[derive(Debug, Args)]
 pub(crate) struct McpInstallArgs {
@@ -29,7 +29,7 @@ pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
     let hosts: &[Host] = if args.all { &Host::ALL } else { &args.hosts };
     for host in hosts {
         let file = host.file().ok_or_else(|| {
-            Failure::invalid(format!("no home folder is known to look for {} in", host.name()))
+            CommandError::invalid(format!("no home folder is known to look for {} in", host.name()))
         })?;
         if !args.all || host.is_here(&file) {
             let with_entry = |text: &str| host.with_entry(text, &entry);
@@ -38,7 +38,7 @@ pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
     }
     if changes.is_empty() {
         let why = "none of the hosts seems to be on this machine; name one to make its file";
-        return Err(Failure::refused(Kind::NotFound, why));
+        return Err(CommandError::refused(ErrorKind::NotFound, why));
     }
     host_files::apply_changes(globals, &changes, &args.file_args)
 }

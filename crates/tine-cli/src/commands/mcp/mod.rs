@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use tine_core::{Kind, Limits, ProjectId};
+use tine_core::{ErrorKind, Limits, ProjectId};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_mcp::{Allowed, Options, Tine, Toolset, serve_stdio};
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::logging::{self, LogLevel};
 use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
@@ -109,7 +109,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         None => ProjectId::default(),
     };
     let files = Allowed::folders(args.allow_path).map_err(|error| {
-        Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
+        CommandError::invalid(format!("a folder of --allow-path cannot be used: {error}"))
     })?;
     let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
@@ -125,7 +125,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         whole_text: args.whole_text,
         interprets: true,
     };
-    let internal = |why: String| Failure::refused(Kind::Internal, why);
+    let internal = |why: String| CommandError::refused(ErrorKind::Internal, why);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

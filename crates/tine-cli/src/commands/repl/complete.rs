@@ -13,7 +13,7 @@ use tine_engine::{CommitQuery, Page, PathQuery, Selection};
 
 use super::tokenize::{quote, tokenize};
 use super::{Repl, arguments};
-use crate::failure::Result;
+use crate::command_error::Result;
 use crate::session::CliSession;
 
 /// Maximum number of turns and of commits to offer, from the tip of the branch.

@@ -17,7 +17,7 @@ use clap::Args;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 use tine_engine::{Fork, ForkPoint, NewConversation};
 use tine_store::OpenMode;
 
@@ -25,7 +25,7 @@ use self::arguments::{CheckoutArgs, ConversationArgs, ReplArguments, ReplCommand
 use self::complete::ReplCompleter;
 use super::conversations;
 use crate::arguments::{Arguments, Command, Globals};
-use crate::failure::{Failure, Result};
+use crate::command_error::{CommandError, Result};
 use crate::session::{self, CliSession, MAIN};
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
@@ -140,14 +140,14 @@ impl Repl {
                 .lock()
                 .take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1))
                 .read_until(b'\n', &mut bytes);
-            taken.map_err(|error| Failure::invalid(format!("standard input: {error}")))?;
+            taken.map_err(|error| CommandError::invalid(format!("standard input: {error}")))?;
             if bytes.is_empty() {
                 return Ok(());
             }
             if bytes.len() > limit {
                 let why =
                     format!("a line holds more than {limit} bytes, the limit for one request");
-                return Err(Failure::refused(Kind::TooLarge, why));
+                return Err(CommandError::refused(ErrorKind::TooLarge, why));
             }
             match String::from_utf8(bytes) {
                 Ok(line) => {
@@ -155,7 +155,9 @@ impl Repl {
                         return Ok(());
                     }
                 }
-                Err(_) => self.report_failure(&Failure::invalid("the line is not valid UTF-8")),
+                Err(_) => {
+                    self.report_failure(&CommandError::invalid("the line is not valid UTF-8"))
+                }
             }
         }
     }
@@ -163,7 +165,7 @@ impl Repl {
     /// Runs a line and reports its error. Only a closed output ends the session.
     fn run_line(&mut self, line: &str) -> Result<ReplFlow> {
         match self.dispatch(line.trim()) {
-            Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
+            Err(CommandError::ClosedPipe) => Err(CommandError::ClosedPipe),
             Err(failure) => {
                 self.report_failure(&failure);
                 Ok(ReplFlow::Continue)
@@ -172,7 +174,7 @@ impl Repl {
         }
     }
 
-    fn report_failure(&self, failure: &Failure) {
+    fn report_failure(&self, failure: &CommandError) {
         let _ = failure.report(self.globals.json);
     }
 
@@ -190,7 +192,7 @@ impl Repl {
         let parsed = tokenize::tokenize(&line[1..]);
         if let Some(quote) = parsed.open_quote {
             let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
-            return Err(Failure::invalid(why));
+            return Err(CommandError::invalid(why));
         }
         let name = parsed.tokens.first().map(String::as_str).unwrap_or_default();
         if arguments::command().find_subcommand(name).is_none() {
@@ -208,7 +210,7 @@ impl Repl {
     /// Writes requested help, or the usage error of a line.
     fn show_usage(&self, error: &clap::Error) -> Result<()> {
         if error.use_stderr() && self.globals.json {
-            self.report_failure(&Failure::usage(error));
+            self.report_failure(&CommandError::usage(error));
             return Ok(());
         }
         let text = arguments::with_slashes(&error.render().to_string());
@@ -229,7 +231,7 @@ impl Repl {
             ReplCommand::Conversation(args) => self.conversation(globals, args)?,
             ReplCommand::Tine(command) => match *command {
                 Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) | Command::Watch(_) => {
-                    return Err(Failure::invalid(
+                    return Err(CommandError::invalid(
                         "this is a command for a shell; /quit leads there",
                     ));
                 }
@@ -275,7 +277,7 @@ impl Repl {
         let session = CliSession::open(&globals, OpenMode::Create)?;
         let id = session.conversation_id(&id)?;
         let (view, verb) = match session.engine.conversation(&session.call, &id) {
-            Err(error) if error.kind() == Kind::NotFound => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 let request = NewConversation {
                     id: Some(id),
                     system_prompt: args.system,
@@ -285,7 +287,7 @@ impl Repl {
             }
             Ok(_) if args.system.is_some() => {
                 let why = format!("the conversation {id} is there already, with its own prompt");
-                return Err(Failure::refused(Kind::Conflict, why));
+                return Err(CommandError::refused(ErrorKind::Conflict, why));
             }
             found => (found?, "there already"),
         };
@@ -332,9 +334,9 @@ fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
     screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
-fn unknown(name: &str) -> Failure {
+fn unknown(name: &str) -> CommandError {
     let why = format!("there is no command /{}; /help lists them", visible(name));
-    Failure::invalid(why)
+    CommandError::invalid(why)
 }
 
 /// Returns the history file, if a state folder is available.
@@ -344,6 +346,6 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-fn unusable(error: ReadlineError) -> Failure {
-    Failure::invalid(format!("the terminal cannot be used: {error}"))
+fn unusable(error: ReadlineError) -> CommandError {
+    CommandError::invalid(format!("the terminal cannot be used: {error}"))
 }

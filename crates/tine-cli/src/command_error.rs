@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use tine_api::{Candidate, EntityView, Error};
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, ErrorKind};
 use tine_formats::bundle::BundleError;
 use tine_formats::export::ExportError;
 use tine_formats::render::RenderError;
@@ -19,7 +19,7 @@ use crate::terminal::text::visible;
 
 /// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// The engine returned an error.
     #[error(transparent)]
     Engine(#[from] Error),
@@ -31,7 +31,7 @@ pub(crate) enum Failure {
     Render(#[from] RenderError),
     /// The command line itself rejected the request.
     #[error("{why}")]
-    Refused { kind: Kind, why: String },
+    Refused { kind: ErrorKind, why: String },
     /// Several conversations exist and none is named.
     #[error("there are several conversations; choose one with -c ID or TINE_CONVERSATION")]
     AmbiguousConversation {
@@ -52,17 +52,17 @@ pub(crate) enum Failure {
 }
 
 /// The result of a command.
-pub(crate) type Result<T> = std::result::Result<T, Failure>;
+pub(crate) type Result<T> = std::result::Result<T, CommandError>;
 
-impl Failure {
+impl CommandError {
     /// Creates an error of the command line itself.
-    pub(crate) fn refused(kind: Kind, why: impl Into<String>) -> Self {
-        Failure::Refused { kind, why: why.into() }
+    pub(crate) fn refused(kind: ErrorKind, why: impl Into<String>) -> Self {
+        CommandError::Refused { kind, why: why.into() }
     }
 
     /// Creates an error for invalid arguments.
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
-        Failure::refused(Kind::Invalid, why)
+        CommandError::refused(ErrorKind::Invalid, why)
     }
 
     /// Converts a parse error, without colours and usage.
@@ -70,30 +70,30 @@ impl Failure {
         let text = error.render().to_string();
         let sentence = text.split("\n\n").next().unwrap_or_default();
         let words: Vec<&str> = sentence.split_whitespace().collect();
-        Failure::invalid(words.join(" ").trim_start_matches("error: "))
+        CommandError::invalid(words.join(" ").trim_start_matches("error: "))
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ErrorKind {
         match self {
-            Failure::Engine(error) => error.kind(),
-            Failure::Bundle(error) => error.kind(),
-            Failure::Render(error) => error.kind(),
-            Failure::Refused { kind, .. } => *kind,
-            Failure::AmbiguousConversation { .. } | Failure::AmbiguousTurnKey { .. } => {
-                Kind::Ambiguous
+            CommandError::Engine(error) => error.kind(),
+            CommandError::Bundle(error) => error.kind(),
+            CommandError::Render(error) => error.kind(),
+            CommandError::Refused { kind, .. } => *kind,
+            CommandError::AmbiguousConversation { .. } | CommandError::AmbiguousTurnKey { .. } => {
+                ErrorKind::Ambiguous
             }
-            Failure::ClosedPipe | Failure::Output(_) => Kind::Internal,
+            CommandError::ClosedPipe | CommandError::Output(_) => ErrorKind::Internal,
         }
     }
 
     /// Returns the command or option that helps, in the spelling of the command line.
     fn hint(&self) -> Option<String> {
         let error = match self {
-            Failure::Engine(error) => error,
-            Failure::Render(RenderError::OpenCalls(_)) => {
+            CommandError::Engine(error) => error,
+            CommandError::Render(RenderError::OpenCalls(_)) => {
                 return Some("--open-calls close answers them, keep leaves them".into());
             }
-            Failure::Render(RenderError::TooLong { needed, .. }) => {
+            CommandError::Render(RenderError::TooLong { needed, .. }) => {
                 return Some(format!("--max-tokens {needed}"));
             }
             _ => return None,
@@ -111,7 +111,7 @@ impl Failure {
         if let Some(hint) = details.missing.as_deref().and_then(lookup_hint) {
             return Some(hint.to_owned());
         }
-        if error.kind == Kind::Corrupt {
+        if error.kind == ErrorKind::Corrupt {
             let hint = "`tine verify` lists what is damaged; `tine verify --repair NEW_FOLDER` \
                         copies what is whole";
             return Some(hint.to_owned());
@@ -122,9 +122,9 @@ impl Failure {
 
     fn view(&self) -> Error {
         match self {
-            Failure::Engine(error) => error.clone(),
-            Failure::Render(error) => error.clone().into(),
-            Failure::AmbiguousConversation { conversations, .. } => {
+            CommandError::Engine(error) => error.clone(),
+            CommandError::Render(error) => error.clone().into(),
+            CommandError::AmbiguousConversation { conversations, .. } => {
                 let candidate = |id: &ConversationId| Candidate {
                     conversation: id.clone(),
                     turn: None,
@@ -136,7 +136,7 @@ impl Failure {
                 error.details.candidates = candidates;
                 error
             }
-            Failure::AmbiguousTurnKey { slots, .. } => {
+            CommandError::AmbiguousTurnKey { slots, .. } => {
                 let list = self.details().join("; ");
                 let mut error = Error::new(self.kind(), format!("{self}: {list}"));
                 let candidates = slots.iter().filter_map(slot_candidate).collect();
@@ -149,7 +149,7 @@ impl Failure {
 
     fn details(&self) -> Vec<String> {
         match self {
-            Failure::Engine(error) => error
+            CommandError::Engine(error) => error
                 .details
                 .candidates
                 .iter()
@@ -160,7 +160,7 @@ impl Failure {
                     (None, None, None) => format!("the root of {}", candidate.conversation),
                 })
                 .collect(),
-            Failure::AmbiguousConversation { conversations, more } => {
+            CommandError::AmbiguousConversation { conversations, more } => {
                 let mut lines: Vec<String> =
                     conversations.iter().map(ToString::to_string).collect();
                 if *more {
@@ -168,7 +168,7 @@ impl Failure {
                 }
                 lines
             }
-            Failure::AmbiguousTurnKey { slots, .. } => slots
+            CommandError::AmbiguousTurnKey { slots, .. } => slots
                 .iter()
                 .map(|slot| {
                     let role = slot.slot.as_ref().map_or("", |slot| slot.role.as_str());
@@ -235,42 +235,42 @@ fn slot_candidate(slot: &EntityView) -> Option<Candidate> {
     })
 }
 
-impl From<tine_engine::Error> for Failure {
+impl From<tine_engine::Error> for CommandError {
     fn from(error: tine_engine::Error) -> Self {
-        Failure::Engine(error.into())
+        CommandError::Engine(error.into())
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         tine_engine::Error::Store(error).into()
     }
 }
 
 /// Errors of writing the output; errors of reading name their file (see [`crate::input`]).
-impl From<ExportError> for Failure {
+impl From<ExportError> for CommandError {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::Engine(error) => Failure::Engine(error),
-            ExportError::Render(error) => Failure::Render(error),
-            ExportError::Write(error) => Failure::from(error),
-            other => Failure::refused(Kind::Internal, other.to_string()),
+            ExportError::Engine(error) => CommandError::Engine(error),
+            ExportError::Render(error) => CommandError::Render(error),
+            ExportError::Write(error) => CommandError::from(error),
+            other => CommandError::refused(ErrorKind::Internal, other.to_string()),
         }
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Failure::Output(error),
+            io::ErrorKind::BrokenPipe => CommandError::ClosedPipe,
+            _ => CommandError::Output(error),
         }
     }
 }
 
 macro_rules! impl_from_via_engine {
     ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
+        impl From<$error> for CommandError {
             fn from(error: $error) -> Self {
                 tine_engine::Error::from(error).into()
             }
