@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""Recomputes every hash of a Tine bundle, with nothing but Python's standard library.
+"""Recomputes every hash of a Tine bundle, using only Python's standard library.
 
     python3 verify_bundle.py trip.jsonl        (or - for standard input)
 
 Prints `ok: ...` and exits 0, or names every record that fails and exits 1.
-The format is described in bundle.md. What purging erased is reported, not recomputed.
+bundle.md describes the format. Purged content is reported, because its hash cannot be recomputed.
 """
 import base64, hashlib, json, re, sys
 
-getattr(sys, "set_int_max_str_digits", int)(0)  # integers keep their digits, however many
+getattr(sys, "set_int_max_str_digits", int)(0)  # integers of any size keep their digits
 sys.setrecursionlimit(10_000)                   # JSON may be nested 512 deep
 
-# ---- canonical JSON: RFC 8785, and integers beyond 2**53 keep their digits ----------------
+# ---- canonical JSON: RFC 8785, except that integers beyond 2**53 keep their digits --------
 
 def number(x):
-    """A double as ECMAScript writes it. Python's repr finds the same shortest digits."""
+    """Formats a double as ECMAScript does. Python's repr finds the same shortest digits."""
     if x != x or x in (float("inf"), float("-inf")):
         raise ValueError("a number is too large for a double")
     if x == 0:
         return "0"
     sign, mantissa, exponent = re.fullmatch(r"(-?)([0-9.]+)(?:e([+-]\d+))?", repr(x)).groups()
     whole, _, fraction = mantissa.partition(".")
-    point = len(whole) + int(exponent or 0)         # where the point stands in `digits`
+    point = len(whole) + int(exponent or 0)         # position of the point in `digits`
     digits = whole + fraction
     point -= len(digits) - len(digits.lstrip("0"))
     digits = digits.strip("0")
@@ -46,7 +46,7 @@ def jcs(value):
     if isinstance(value, float):
         return number(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        float(value)                                # beyond a double: OverflowError
+        float(value)                                # raises OverflowError beyond a double
         return str(value)
     return json.dumps(value, ensure_ascii=False)    # true, false, null and strings
 
@@ -54,7 +54,7 @@ def sha256(value):
     return "sha256:" + hashlib.sha256(jcs(value).encode()).hexdigest()
 
 def parse(line):
-    """One object in canonical form; a repeated key or a NaN would not come back the same."""
+    """Parses one object in canonical form; a repeated key or a NaN does not survive the round trip."""
     value = json.loads(line.decode())
     if not isinstance(value, dict) or jcs(value).encode() != line:
         raise ValueError("not an object in canonical form")
@@ -65,7 +65,7 @@ def parse(line):
 def turn_hash(turn, parent_hash):
     content = turn["content"]
     if len(content) == 1 and content[0].get("type") == "text" and content[0].keys() == {"type", "text"}:
-        content = content[0]["text"]                # one plain text block enters as its text
+        content = content[0]["text"]                # a single text block is hashed as its text
     call = {"tool_call_id": turn["tool_call_id"]} if "tool_call_id" in turn else {}
     return sha256({"content": content, "created_at": turn["created_at"],
                    "parent_turn_hash": parent_hash, "role": turn["role"], **call})
@@ -95,7 +95,7 @@ class Bundle:
             record = parse(raw[:-1])
             if number == 1:
                 self.check("line 1", "the header", record, {"format": "tine-bundle", "version": 1})
-            elif record["record"] not in ("hidden", "branch", "bookmark", "split"):  # no hash in these
+            elif record["record"] not in ("hidden", "branch", "bookmark", "split"):  # these have no hash
                 getattr(self, "on_" + record["record"])(record, f"line {number}: {record['record']}")
         except KeyError as error:
             self.problems.append(f"line {number}: {error} is missing")
@@ -133,14 +133,14 @@ class Bundle:
         self.previous = record["hash"]
         detail = record.get("detail")
         for change in detail.get("changes", []) if isinstance(detail, dict) else []:
-            if change.get("record") == "observation":   # the log seals what was observed
+            if change.get("record") == "observation":   # the log covers observations by digest
                 self.observed[change["observation_id"]] = change["digest"]
 
     def on_entry(self, record, what):
         kind, key, value = record["kind"], record["key"], record["value"]
         what = f"{what} {kind} {key}"
         if kind == "observation":
-            stated = self.observed.pop(f"obs_{key[:32]}_{key[32:]}", "told of by no operation")
+            stated = self.observed.pop(f"obs_{key[:32]}_{key[32:]}", "in no operation")
             self.check(what, "digest", stated, value.get("purged") or sha256(value)[7:])
         elif kind == "commit":
             self.commit(what, key, value)
@@ -151,7 +151,7 @@ class Bundle:
 
     def commit(self, what, key, commit):
         self.commits += 1
-        if not commit.get("purged"):                # else its facets are gone, and with them its hash
+        if not commit.get("purged"):                # a purged one cannot be recomputed
             self.check(what, "commit_hash", "sha256:" + key, sha256(commit))
         self.check(what, "conversation_id", commit["conversation_id"], self.conversation_id)
         window, turns = commit["turn_window"], 0
@@ -184,7 +184,7 @@ def main(path):
         for number, raw in enumerate(lines, 1):
             bundle.line(number, raw)
     if not bundle.ended:
-        bundle.problems.append(f"line {number + 1}: the end line is missing: the file is cut off")
+        bundle.problems.append(f"line {number + 1}: the end line is missing: the file was cut off")
     print("\n".join(bundle.problems) or f"ok: {bundle.conversations} conversations, {bundle.turns} turns, "
           f"{bundle.operations} operations" + (f", {bundle.commits} commits" if bundle.commits else "")
           + (f" ({bundle.purged} turns purged)" if bundle.purged else ""))

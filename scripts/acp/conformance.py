@@ -146,7 +146,7 @@ def same(held, wanted, what):
         return
     if len(held) > len(wanted) and held[: len(wanted)] == wanted:
         more = len(held) - len(wanted)
-        raise Failed(f"{what} contains {more} messages from after the anchor")
+        raise Failed(f"{what} contains {more} messages from after the fork point")
     raise Failed(f"{what} contains {held}, expected {wanted}")
 
 
@@ -195,7 +195,7 @@ def guard(bench):
     expect(len(held) < len(said), "the fork contains the whole session")
 
 
-@check("must", "a malformed anchor is no missing one")
+@check("must", "a malformed fork point is not taken for a missing one")
 def malformed(bench):
     session, _ = bench.talk(1)
     for anchor in (7, ["x"], {"id": "x"}, True, ""):
@@ -205,10 +205,10 @@ def malformed(bench):
 @check("must", "omitted messageId forks the whole session")
 def omitted(bench):
     session, said = bench.talk()
-    same(bench.replay(bench.fork(session)), said, "a fork without an anchor")
+    same(bench.replay(bench.fork(session)), said, "a fork without a fork point")
 
 
-@check("must", "a user's message as anchor, and no reply")
+@check("must", "a user's message as fork point, and no reply")
 def no_reply(bench):
     session, said = bench.talk()
     anchor = of(said, "user", 1)
@@ -252,7 +252,7 @@ def beyond(bench):
     bench.refused(forked, of(said, "agent", 2).id)
 
 
-@check("should", "a thought as anchor is refused with -32602")
+@check("should", "a thought as fork point is refused with -32602")
 def thought(bench):
     session, said = bench.talk(1)
     thoughts = [it for it in said if it.speaker == "thought"]
@@ -272,11 +272,11 @@ def promptable(bench):
     bench.prompt(forked, "Something else, please.")
     held, kept = bench.replay(forked), through(said, anchor)
     expect(held[: len(kept)] == kept, "the fork lost messages that it was created with")
-    expect("Something else" in held[len(kept)].text, f"the anchor is followed by {held[len(kept)]}")
+    expect("Something else" in held[len(kept)].text, f"the fork point is followed by {held[len(kept)]}")
     same(bench.replay(session), said, "the parent")
 
 
-@check("must", "the parent is unchanged and goes on")
+@check("must", "the parent is unchanged and continues")
 def parent(bench):
     session, said = bench.talk(2)
     first = bench.fork(session, of(said, "agent", 0).id)
@@ -327,7 +327,7 @@ def running(bench):
         same(bench.replay(at_question), through(held, question), "a fork at the running question")
 
 
-@check("should", "conflicting anchors are refused with -32602")
+@check("should", "conflicting fork points are refused with -32602")
 def conflicting(bench):
     session, said = bench.talk(2)
     first, second = of(said, "agent", 0).id, of(said, "agent", 1).id
@@ -337,7 +337,7 @@ def conflicting(bench):
     bench.refused(session, first, _meta=air)
 
 
-@check("should", "an anchor under _meta, for clients that drop unknown fields")
+@check("should", "a fork point under _meta, for clients that drop unknown fields")
 def meta(bench):
     session, said = bench.talk(2)
     anchor = of(said, "agent", 0)

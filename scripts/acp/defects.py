@@ -12,21 +12,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # The check that must detect each defect. Other checks may fail too.
 FOUND_BY = {
     "whole": "no silent full fork",
-    "ignores-type": "a malformed anchor is no missing one",
+    "ignores-type": "a malformed fork point is not taken for a missing one",
     "exclusive": "inclusive cut at an agent's message",
-    "whole-turn": "a user's message as anchor, and no reply",
-    "replies": "a user's message as anchor, and no reply",
-    "shared": "the parent is unchanged and goes on",
-    "moves-parent": "the parent is unchanged and goes on",
+    "whole-turn": "a user's message as fork point, and no reply",
+    "replies": "a user's message as fork point, and no reply",
+    "shared": "the parent is unchanged and continues",
+    "moves-parent": "the parent is unchanged and continues",
     "any-session": "a message of another session is refused",
     "unknown-whole": "an unknown message is refused",
     "plain-error": "an unknown message is -32602 with data.messageId",
     "new-ids": "a fork of a fork by an inherited id",
-    "thought-anchor": "a thought as anchor is refused with -32602",
+    "thought-anchor": "a thought as fork point is refused with -32602",
     "no-ids": "chunks carry message ids",
     "silent": "capability advertised",
     "needs-load": "a fork can be prompted at once",
-    "no-meta": "an anchor under _meta, for clients that drop unknown fields",
+    "no-meta": "a fork point under _meta, for clients that drop unknown fields",
 }
 
 

@@ -88,7 +88,7 @@ def whole_store():
 
 
 def seeds():
-    """An agent without sessions gets the record up to the anchor, once, and nothing after it."""
+    """An agent without sessions gets the record up to the fork point, once, and nothing after it."""
     editor = Editor()
     session = editor.new()
     for word in ("alpha", "bravo", "charlie"):

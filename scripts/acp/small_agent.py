@@ -11,22 +11,22 @@ import time
 import uuid
 
 DEFECTS = {
-    "whole": "forks everything, whatever the anchor",
-    "ignores-type": "treats a malformed anchor as missing",
-    "exclusive": "cuts before the anchor",
-    "whole-turn": "rounds an anchor up to the end of its turn",
+    "whole": "forks everything, whatever the fork point",
+    "ignores-type": "treats a malformed fork point as missing",
+    "exclusive": "cuts before the fork point",
+    "whole-turn": "rounds a fork point up to the end of its turn",
     "replies": "replies when a fork ends with a question",
     "shared": "shares one history between the fork and its parent",
     "moves-parent": "truncates the parent too",
     "any-session": "accepts a message of any session",
-    "unknown-whole": "forks everything when the anchor is unknown",
+    "unknown-whole": "forks everything when the fork point is unknown",
     "plain-error": "reports an error without data.messageId",
     "new-ids": "gives the messages of a fork new ids",
     "thought-anchor": "forks at thoughts",
     "no-ids": "sends chunks without ids",
     "silent": "does not advertise the capability",
     "needs-load": "refuses prompts in a fork until it is loaded",
-    "no-meta": "ignores anchors under _meta",
+    "no-meta": "ignores fork points under _meta",
 }
 
 
@@ -112,7 +112,7 @@ class Agent:
         if self.defect == "ignores-type":
             given = [it for it in given if isinstance(it, str)]
         if any(it != given[0] for it in given):
-            raise Refusal(-32602, "conflicting anchors", messageId=given[0])
+            raise Refusal(-32602, "conflicting fork points", messageId=given[0])
         return given[:1]
 
     def session_fork(self, params):
