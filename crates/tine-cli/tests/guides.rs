@@ -250,16 +250,88 @@ fn every_page_with_commands_is_run_somewhere() {
     }
 }
 
+/// A page without its blocks of code.
+fn prose(page: &str) -> String {
+    let mut inside = false;
+    let lines = page.lines().filter(|line| {
+        let fence = line.starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The anchor that a renderer makes of a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
+    kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_an_anchor_that_exist() {
+    for (name, text) in pages() {
+        let folder = root().join(&name).parent().expect("a folder").to_owned();
+        let text = prose(&text);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (path, wanted) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { root().join(&name) } else { folder.join(path) };
+            assert!(target.exists(), "{name} links to {link}, which does not exist");
+            if !wanted.is_empty() {
+                let linked = prose(&std::fs::read_to_string(&target).expect("a page"));
+                let headings = linked.lines().filter(|line| line.starts_with('#'));
+                let mut found = headings.map(|line| anchor(line.trim_start_matches('#')));
+                assert!(found.any(|it| it == wanted), "{name}: no anchor {link}");
+            }
+        }
+    }
+}
+
+/// Appends the source code below a folder.
+fn read_sources(folder: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() && !path.ends_with("target") {
+            read_sources(&path, sources);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            sources.push_str(&std::fs::read_to_string(&path).expect("source code"));
+        }
+    }
+}
+
+#[test]
+fn every_test_that_a_page_names_exists() {
+    let mut sources = String::new();
+    ["crates", "rig", "bench"].iter().for_each(|it| read_sources(&root().join(it), &mut sources));
+    let mut names = 0;
+    for (name, text) in pages() {
+        for quoted in prose(&text).split('`').skip(1).step_by(2) {
+            let test = quoted.rsplit("::").next().expect("at least one part");
+            let plain =
+                test.chars().all(|it| it.is_ascii_lowercase() || "_0123456789".contains(it));
+            // Fewer underscores are fields and options.
+            if plain && test.matches('_').count() >= 4 {
+                assert!(sources.contains(&format!("fn {test}(")), "{name}: no test `{quoted}`");
+                names += 1;
+            }
+        }
+    }
+    assert!(names > 100, "only {names} tests are named");
+}
+
 /// Every page of the documentation, by its name.
 fn pages() -> Vec<(String, String)> {
-    let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
-    names.push("fuzz/README.md".to_owned());
-    names.push("deploy/README.md".to_owned());
-    for entry in std::fs::read_dir(root().join("docs")).expect("there is documentation") {
-        let name = entry.expect("a readable folder").file_name();
-        let name = name.to_str().expect("a plain name");
-        if name.ends_with(".md") {
-            names.push(format!("docs/{name}"));
+    let single = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"];
+    let mut names: Vec<String> = single.map(str::to_owned).into();
+    for folder in ["docs", "docs/results", "deploy", "fuzz"] {
+        for entry in std::fs::read_dir(root().join(folder)).expect("there is documentation") {
+            let name = entry.expect("a readable folder").file_name();
+            let name = name.to_str().expect("a plain name");
+            if name.ends_with(".md") {
+                names.push(format!("{folder}/{name}"));
+            }
         }
     }
     names.into_iter().map(|name| (name.clone(), page(&name))).collect()
