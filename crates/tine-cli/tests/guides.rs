@@ -1,18 +1,17 @@
-//! The commands of the documentation, as they stand there.
+//! Runs the commands of the documentation, and checks its links and the tests that it names.
 //!
-//! The blocks of a page run one after the other in one folder, in the order in which they are
-//! read. What cannot stand in a test (an address, a drive, something that waits for ever) is
-//! replaced by what is named here; a replacement that no longer fits fails. A page with commands
-//! has to be in one of the lists.
+//! The blocks of a page run in order in one folder. Parts that do not work in a test (an address, a
+//! drive, a command that never ends) are replaced; a replacement that no longer occurs on the page
+//! fails. Every page with commands must be in one of the lists.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{Home, Server, finish};
 
-/// Pages that are run by other tests, or not, and why.
+/// Pages whose commands do not run here, and the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("CONTRIBUTING.md", "the commands are those of the test run itself"),
+    ("CONTRIBUTING.md", "its commands run the tests themselves"),
     ("docs/acp-conformance.md", "scripts/test-acp runs the suite"),
     ("docs/interpretation.md", "the judge is a test: crates/tine-analysis/tests/rules/judge"),
     ("docs/performance.md", "measurements take minutes"),
@@ -20,7 +19,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("fuzz/README.md", "the long form; the short one is part of cargo test"),
 ];
 
-/// Pages that stand for themselves, by how many commands they have at least.
+/// Pages without replacements, with their minimum number of commands.
 const PAGES: &[(&str, usize)] = &[
     ("docs/concepts.md", 10),
     ("docs/for-builders.md", 9),
@@ -39,7 +38,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The blocks of a language, one behind the other.
+/// Returns the blocks of a language in order.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let start = format!("```{language}");
     let mut blocks: Vec<String> = Vec::new();
@@ -52,7 +51,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
             }
             "```" => inside = false,
             line if inside => {
-                let block = blocks.last_mut().expect("there is one inside of it");
+                let block = blocks.last_mut().expect("a block was started");
                 block.push_str(line);
                 block.push('\n');
             }
@@ -62,7 +61,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     blocks
 }
 
-/// Runs the commands of a page, at least so many, with what is replaced.
+/// Runs the commands of a page, at least `least` of them, with replacements.
 fn run_page(home: &Home, name: &str, least: usize, changes: &[(&str, &str)]) {
     let mut script = blocks(&page(name), "sh").concat();
     for (stands, runs) in changes {
@@ -85,7 +84,7 @@ fn run_page(home: &Home, name: &str, least: usize, changes: &[(&str, &str)]) {
     assert_eq!(ran.code, 0, "{name}\n{}\n{}", ran.out, ran.err);
 }
 
-/// Puts the logs of two agents and an export where their programs put them.
+/// Returns a home folder with the logs of two agents and an export in their usual places.
 fn with_logs() -> Home {
     let home = Home::new();
     let fixtures = root().join("crates/tine-import/tests/fixtures");
@@ -101,7 +100,7 @@ fn with_logs() -> Home {
     home
 }
 
-/// Something that waits for ever, given two seconds.
+/// Stops a command that never ends after two seconds.
 fn for_a_while(command: &str) -> String {
     format!("timeout 2 {command} || test $? = 124")
 }
@@ -166,9 +165,9 @@ fn every_command_of_the_guide_to_rest_works_as_shown() {
     let changes = [
         (first, names.as_str()),
         ("curl -N http://127.0.0.1:8000/api/v1/events", events.as_str()),
-        // It runs already.
+        // The server runs already.
         ("tine serve --model echo", ":"),
-        // Of a run that failed, and of one by a model: neither is here.
+        // These need a failed run and a run by a model.
         ("curl -X POST \"http://127.0.0.1:8000/api/v1/interpretations/$RUN/retry\"", ":"),
         ("curl \"http://127.0.0.1:8000/api/v1/prompts/$HASH\"", ":"),
         ("curl ", "curl -fsS "),
@@ -207,7 +206,7 @@ fn every_command_of_the_pages_on_hosts_works_as_shown() {
     home.write(".config/tine/tine.toml", settings);
     let changes = &[
         ("tine acp install", "tine acp install --yes"),
-        // Agents that are not here; scripts/test-acp records others.
+        // These agents are not installed; scripts/test-acp records others.
         ("tine acp -- ", ": "),
         ("tine acp --from ", ": "),
     ];
@@ -229,7 +228,7 @@ fn the_rust_of_the_guide_for_builders_is_an_example_that_runs() {
 fn blocks_of_json_are_json() {
     for (name, text) in pages() {
         for block in blocks(&text, "json") {
-            // What is left out there stands for something.
+            // An ellipsis stands for omitted content.
             let block = block.replace("{…}", "{}").replace("[…]", "[]");
             let read = serde_json::from_str::<serde_json::Value>(&block);
             assert!(read.is_ok(), "{name}: {read:?} in {block}");
@@ -250,7 +249,7 @@ fn every_page_with_commands_is_run_somewhere() {
     }
 }
 
-/// A page without its blocks of code.
+/// Returns a page without its code blocks.
 fn prose(page: &str) -> String {
     let mut inside = false;
     let lines = page.lines().filter(|line| {
@@ -261,7 +260,7 @@ fn prose(page: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The anchor that a renderer makes of a heading.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
     kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
@@ -321,7 +320,7 @@ fn every_test_that_a_page_names_exists() {
     assert!(names > 100, "only {names} tests are named");
 }
 
-/// Every page of the documentation, by its name.
+/// Returns the name and text of every page of the documentation.
 fn pages() -> Vec<(String, String)> {
     let single = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"];
     let mut names: Vec<String> = single.map(str::to_owned).into();
