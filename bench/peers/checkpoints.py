@@ -1,4 +1,4 @@
-"""LangGraph's checkpointers: the messages of a graph's state, a checkpoint for each step."""
+"""LangGraph's checkpointers: messages in the state of a graph, with a checkpoint per step."""
 import importlib.metadata
 import sqlite3
 
@@ -8,7 +8,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from peer import Peer, resident
 
 KINDS = {"user": HumanMessage, "assistant": AIMessage}
-WHOLE = "the whole state is loaded"
+WHOLE = "loads the whole state"
 
 
 def speak(message, **more):
@@ -26,14 +26,14 @@ def at(conversation):
 
 class Checkpoints(Peer):
     notes = {
-        "append": "`update_state` with one message; each client begins a conversation of its own",
-        "fork": "`update_state` of an earlier checkpoint, as a copy",
-        "edit": "the message is replaced in the newest state; those behind it stay",
+        "append": "`update_state` with one message; each client starts its own conversation",
+        "fork": "`update_state` of an earlier checkpoint, which copies it",
+        "edit": "replaces the message in the newest state; later messages stay",
         "path": WHOLE,
         "last": WHOLE,
         "around": WHOLE,
         "open": WHOLE,
-        "search": "the state of every conversation loaded and looked through, not ranked",
+        "search": "loads and scans the state of every conversation, not ranked",
     }
     versions = ("langgraph", "langgraph-checkpoint")
 
@@ -55,11 +55,11 @@ class Checkpoints(Peer):
         self.update(at(conversation), [speak(message)])
 
     def fill(self, conversation, messages):
-        """One step for all."""
+        """Appends all messages in one step."""
         self.update(at(conversation), [speak(message) for message in messages])
 
     def find(self, conversation, back):
-        """The message, and a checkpoint a few steps before the newest."""
+        """Returns the message and a checkpoint a few steps before the newest."""
         state = self.graph.get_state(at(conversation))
         message = state.values["messages"][-1 - back]
         for _ in range(min(back, 2)):
@@ -161,7 +161,7 @@ class PostgresCheckpoints(Checkpoints):
         return postgres.size(self.address)
 
     def memory(self):
-        """Of this process, and of the server's for its session."""
+        """Returns the memory of this process and of the server's session process."""
         return super().memory() + resident(self.saver.conn.info.backend_pid)
 
 

@@ -1,4 +1,4 @@
-"""A file of JSON lines for each conversation."""
+"""One file of JSON lines per conversation."""
 import json
 import os
 
@@ -10,9 +10,9 @@ class Lines(Peer):
     label = "JSON Lines"
     does_less = True
     notes = {
-        "fork": "the lines up to there copied to a file of its own",
-        "edit": "the lines before copied, and the new one behind them",
-        "search": "every line read, the first twenty that hold the word, not ranked",
+        "fork": "copies the lines up to the fork point to a new file",
+        "edit": "copies the preceding lines and appends the new one",
+        "search": "reads every line, returns the first twenty with the word, not ranked",
     }
     options = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 

@@ -1,8 +1,8 @@
-"""What the benchmark asks of a system.
+"""The interface of a system under test.
 
-A system is served once (`serve`, `stop`) and used by clients (`connect`, `close`), each with an
-object of its own in a process of its own. What is done to an older turn is done to what `find`
-answers for it, which a program would have at hand.
+A system is started once (`serve`, `stop`) and used by clients (`connect`, `close`), each with its own
+object in its own process. Operations on an older turn take the result of `find`, which a program
+would already have.
 """
 import os
 import pathlib
@@ -14,15 +14,15 @@ class Peer:
     label = ""
     # Whether an append is on disk when it is acknowledged. The report shows the syncs counted.
     durable = True
-    # Whether it keeps neither versions nor names for what was said before.
+    # Whether it keeps neither versions nor names for earlier messages.
     does_less = False
-    # Whose prepared stores it works in, if not in its own.
+    # The system whose prepared stores it uses, if not its own.
     stores_of = None
-    # What has to be there for it: modules of Python and programs.
+    # Required Python modules and programs.
     needs = ()
-    # Rows that this system cannot do, and why.
-    cannot = {"nothing": "there is no server", "indexed": "there is no index of words"}
-    # Rows in which it does something else than the others, and what.
+    # Rows that this system does not support, with the reason.
+    cannot = {"nothing": "no server", "indexed": "no full-text index"}
+    # Rows in which its behaviour differs, with a description.
     notes = {}
 
     def __init__(self, place):
@@ -30,75 +30,75 @@ class Peer:
         self.folder = pathlib.Path(place["folder"])
 
     def version(self):
-        """What is measured, and which version of it."""
+        """Returns the name and version."""
         return ""
 
     def serve(self):
-        """Starts what clients share, making the store where there is none."""
+        """Starts what clients share, and creates the store if necessary."""
 
     def stop(self):
-        """Ends it, leaving the store as it rests on disk."""
+        """Stops it and leaves the store in its final state on disk."""
 
     def connect(self):
-        """Becomes a client."""
+        """Connects as a client."""
 
     def close(self):
-        """Is one no longer."""
+        """Disconnects."""
 
     def create(self, conversation):
-        """Makes a conversation, where that has to be done."""
+        """Creates a conversation, if the system needs that."""
 
     def fill(self, conversation, messages):
-        """Appends many messages, in the cheapest way there is."""
+        """Appends many messages in the cheapest way."""
         raise NotImplementedError
 
     def append(self, conversation, message):
         raise NotImplementedError
 
     def find(self, conversation, back):
-        """The turn so many before the last."""
+        """Returns the turn that is `back` turns before the last."""
         raise NotImplementedError
 
     def fork(self, conversation, turn, name):
-        """Gives a name to a branch that ends with an older turn."""
+        """Creates a named branch that ends with an older turn."""
         raise NotImplementedError
 
     def edit(self, conversation, turn, text, name):
-        """Puts another version beside an older message, under a name where it needs one."""
+        """Adds another version of an older message, under a name if necessary."""
         raise NotImplementedError
 
     def path(self, conversation):
-        """All (role, text) of a conversation, oldest first."""
+        """Returns all (role, text) of a conversation, oldest first."""
         raise NotImplementedError
 
     def last(self, conversation, turns):
-        """The last of them."""
+        """Returns the last messages."""
         raise NotImplementedError
 
     def around(self, conversation, turn, turns):
-        """Those around an older turn."""
+        """Returns the messages around an older turn."""
         raise NotImplementedError
 
     def search(self, word):
-        """Twenty turns that say the word, best first where the system ranks."""
+        """Returns twenty turns with the word, best first if the system ranks."""
         raise NotImplementedError
 
     def nothing(self):
-        """A question to a server that costs it nothing."""
+        """Sends a request without work to the server."""
         raise NotImplementedError
 
     def rest(self):
-        """Makes the store small, where there is a command for that."""
+        """Compacts the store, if there is a command for that."""
 
     def disk(self):
-        """Bytes that the store takes, without an index of words where that is a file apart."""
+        """Returns the size of the store, without a full-text index in a separate file."""
         return size_of(self.folder)
 
     def indexed(self):
-        """Bytes with the index of words; None where there is no such index."""
+        """Returns the size with the full-text index; None without one."""
 
     def memory(self):
-        """Bytes in memory of what holds the store."""
+        """Returns the memory of the process that serves the store."""
         return resident(os.getpid())
 
 

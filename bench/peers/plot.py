@@ -1,4 +1,4 @@
-"""Bars, on a scale of powers of ten, for a few rows; longer is worse but for rates."""
+"""Draws bars on a logarithmic scale for a few rows; longer is worse, except for rates."""
 import html
 import math
 
@@ -12,7 +12,7 @@ def plain(label):
 
 
 def panel(report, row, left, top):
-    """One row's bars, and how high they are together."""
+    """Returns the bars of one row and their total height."""
     import report as writing
 
     found = [(peer, report.figure(peer, row)) for peer in report.peers]
@@ -56,5 +56,5 @@ def draw(report):
         "<style>text{fill:#333}.title{font-size:13px;font-weight:bold}.label{text-anchor:end}"
         ".tine{fill:#2f6f4f}.other{fill:#b9b3a6}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        '<text x="10" y="18">Each bar from left to right in powers of ten; green is Tine.</text>',
+        '<text x="10" y="18">Logarithmic scale; Tine is green.</text>',
         *out, "</svg>", ""])

@@ -1,4 +1,4 @@
-"""Tables by hand in PostgreSQL, through psycopg."""
+"""Hand-written tables in PostgreSQL, through psycopg."""
 import psycopg
 
 from peer import resident
@@ -10,7 +10,7 @@ CREATE INDEX IF NOT EXISTS messages_say ON messages USING gin (to_tsvector('simp
 
 
 def database(place):
-    """The address of a store's own database, which is made if it is not there."""
+    """Returns the address of the store's database, and creates it if necessary."""
     server = place["postgres"]
     name = "_".join(place["folder"].split("/")[-2:])
     with psycopg.connect(server, autocommit=True) as session:
@@ -21,7 +21,7 @@ def database(place):
 
 
 def size(address):
-    """Of what is in the database, without what every database has and without the server's log."""
+    """Returns the size of the database without its initial size and the server's log."""
     sql = "SELECT pg_database_size(current_database()) - pg_database_size('template1')"
     with psycopg.connect(address, autocommit=True) as session:
         return session.execute(sql).fetchone()[0]
@@ -38,7 +38,7 @@ class PostgresTable(Table):
     label = "PostgreSQL table"
     needs = ("psycopg", "postgres")
     cannot = {"indexed": Table.cannot["indexed"]}
-    notes = {**Table.notes, "memory": "the server's process for the session, with what all share"}
+    notes = {**Table.notes, "memory": "the server's session process, including shared memory"}
     synchronous = "on"
     ranked = """
         WITH asked AS (SELECT to_tsquery('simple', ?) AS words), best AS (
@@ -85,7 +85,7 @@ class PostgresTable(Table):
         return size(self.address)
 
     def memory(self):
-        """Of the server's process for this session, with what all of them share."""
+        """Returns the memory of the server's session process, including shared memory."""
         return resident(self.session.info.backend_pid)
 
 

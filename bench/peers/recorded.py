@@ -1,10 +1,10 @@
-"""Figures of systems that no package registry has, taken earlier on a machine of the same kind.
+"""Earlier measurements of systems that no package registry has, on a machine of the same kind.
 
-They were built from their sources by hand and are no part of a run: what they show is an order of
-magnitude beside the others, on a machine that was busy with other work.
+They were built from source by hand. The machine was busy with other work, so the figures show only
+an order of magnitude.
 """
 SYSTEMS = {
-    "CXDB (snapshot of February 2026), with six syncs for an append, as its later sources have": {
+    "CXDB (snapshot of February 2026), with six syncs per append, as in its later versions": {
         "clients1": "1,250–1,600/s", "clients8": "1,400–1,500/s",
         "slow1": "133/s", "slow8": "136/s",
         "fork10": "114–164 µs", "fork1000": "114–164 µs", "fork10000": "114–164 µs",

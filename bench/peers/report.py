@@ -1,4 +1,4 @@
-"""Writes what a run has found: a page of Markdown, the raw figures as JSON, and a plot."""
+"""Writes the results of a run: a Markdown page, the raw figures as JSON, and a plot."""
 import json
 import pathlib
 
@@ -27,12 +27,12 @@ class Report:
         self.notes = []
 
     def figure(self, peer, row):
-        """In the unit of its row: disk is told for each turn."""
+        """Returns the best figure of a row in the row's unit; disk is per turn."""
         rounds = self.found["figures"].get(peer.name, {}).get(row.key)
         if not rounds:
             return None
         best = max(rounds) if row.unit == "rate" else min(rounds)
-        if not row.title.startswith("disk a turn"):
+        if not row.title.startswith("disk per turn"):
             return best
         in_bulk = self.scale.conversations * self.scale.turns
         return best / (self.scale.grown if row.key == "grown" else in_bulk)
@@ -47,8 +47,8 @@ class Report:
         if figure is None:
             why = peer.cannot.get(row.key)
             return DASH + (self.note(why) if why else "")
-        told = peer.notes.get(row.work)
-        return show(figure, row.unit) + (self.note(told) if told else "")
+        note = peer.notes.get(row.work)
+        return show(figure, row.unit) + (self.note(note) if note else "")
 
     def table(self, title, wanted):
         wanted = [row for row in wanted if any(
@@ -64,20 +64,20 @@ class Report:
         for label, figures in SYSTEMS.items():
             if any(row.key in figures for row in wanted):
                 cells = [figures.get(row.key, DASH) for row in wanted]
-                mark = self.note("recorded earlier, not in this run: no package registry has it")
+                mark = self.note("measured earlier, not in this run, because no package registry has it")
                 lines.append(f"| *{label}*{mark} | " + " | ".join(cells) + " |")
         return [*lines, ""]
 
     def beside(self):
-        """Each row's best other system, and Tine beside it."""
+        """Compares Tine with the best other system in each row."""
         tine = [peer for peer in self.peers if peer.name in ("tine", "tine-engine")]
         others = [peer for peer in self.peers if not peer.name.startswith("tine")]
         lines = [
-            "## Tine beside the best of the others", "",
-            "How many times better Tine is, over HTTP and in process: below 1 it is behind. Tables "
-            "and files written by hand do less: no version of a turn is kept by them, nothing is "
-            "hashed or logged, nothing can be undone, and a repeated call is a second message.", "",
-            "| what | best of LangGraph and git | over HTTP | in process "
+            "## Tine compared with the best other system", "",
+            "The factor by which Tine is better, over HTTP and in process; a factor below 1 means that "
+            "it is worse. Hand-written tables and files do less: they keep no versions, hashes, log, "
+            "undo or idempotency keys.", "",
+            "| row | best of LangGraph and git | over HTTP | in process "
             "| best of tables and files | over HTTP | in process |",
             "| --- | --- | ---: | ---: | --- | ---: | ---: |"]
         for wanted in self.tables.values():
@@ -112,23 +112,23 @@ class Report:
     def head(self):
         runs = self.found["runs"]
         return [
-            "# Tine beside others", "",
-            "Made by `scripts/bench-peers`. In `peers.json` are the figures of every round.", "",
+            "# Tine compared with other systems", "",
+            "`scripts/bench-peers` wrote this report. `peers.json` has the figures of every round.", "",
             f"- Machine: {self.found['machine']}.",
-            *map(told, runs),
-            "- Messages of a kilobyte of English words, the same for all. Each row of each system "
-            "runs in a process of its own, in rounds of all systems in turn, every other round "
-            "backwards. A figure is the best of the rounds' medians (of rates, the best round): "
-            "other work on the machine and its disk makes a round worse, never better.",
-            f"- Everything but Tine's engine is used from Python {self.found['python']}: Tine over "
-            "HTTP (`http.client`, kept alive), the others by their own modules in the process of "
-            "the client. With several clients, each is a process.",
-            "- Durable appends are compared with durable ones only. Syncs were counted:", "",
-            *self.durability(), "", "![Some of it as bars](peers.svg)", "",
+            *map(describe, runs),
+            "- All systems store the same messages of one kilobyte of English words. Each row of each "
+            "system runs in its own process. The systems take turns in rounds, and every other round "
+            "runs in reverse order. A figure is the best median of all rounds (for rates, the best "
+            "round), because other load on the machine can only make a round worse.",
+            f"- All systems except Tine's engine are used from Python {self.found['python']}: Tine over "
+            "HTTP (`http.client` with keep-alive), the others through their own modules in the "
+            "client's process. Each client is a process.",
+            "- Durable appends are compared only with durable ones. The number of syncs was counted:", "",
+            *self.durability(), "", "![Bar charts of some rows](peers.svg)", "",
         ]
 
     def durability(self):
-        lines = ["| | version | syncs of an append |", "| --- | --- | ---: |"]
+        lines = ["| | version | syncs per append |", "| --- | --- | ---: |"]
         for peer in self.peers:
             syncs = self.found["syncs_of_an_append"].get(peer.name)
             counted = DASH if syncs is None else f"{syncs:.2g}"
@@ -141,14 +141,14 @@ class Report:
         return "\n".join([*self.head(), *body, *self.beside(), *notes]).rstrip() + "\n"
 
 
-def told(run):
+def describe(run):
     load = run["load_before_a_row"]
     rows = "all rows" if run["rows"] == "all" else "rows " + ", ".join(run["rows"])
     fair = ", under `chrt -r 1`" if run["fair"] else ""
     return (
         f"- {run['began']}, {run['seconds'] // 60 + 1} minutes, commit {run['commit']}, {rows}"
-        f"{fair}. Load before a row {load['least']:.0f} to {load['most']:.0f}, median "
-        f"{load['median']:.0f}, the benchmark's own included.")
+        f"{fair}. Load before each row {load['least']:.0f} to {load['most']:.0f}, median "
+        f"{load['median']:.0f}, including the benchmark's own.")
 
 
 def write(found, tables, peers, scale, folder):

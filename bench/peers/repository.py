@@ -1,11 +1,11 @@
-"""A commit for each message in a git repository, by git's plumbing commands."""
+"""One commit per message in a git repository, with git's plumbing commands."""
 import os
 import resource
 import subprocess
 
 from peer import Peer
 
-# The tree with nothing in it: what is said stands in the commit.
+# The empty tree; the message is in the commit.
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 FORM = "--format=%an%x00%B%x01"
 
@@ -17,7 +17,7 @@ class Repository(Peer):
     fsync = "all"
     notes = {
         "search": "`git log --grep`, newest first, not ranked",
-        "memory": "the largest of its processes, which end after each command",
+        "memory": "the largest of its processes, which exit after each command",
     }
 
     def version(self):
@@ -65,7 +65,7 @@ class Repository(Peer):
         self.tips[conversation] = new
 
     def fill(self, conversation, messages):
-        """Through fast-import, as one pack."""
+        """Imports the messages with fast-import, as one pack."""
         stream = []
         for number, (role, text) in enumerate(messages):
             data = text.encode()
@@ -102,7 +102,7 @@ class Repository(Peer):
         return self.log("--reverse", f"--max-count={turns}", f"refs/heads/{conversation}")
 
     def around(self, conversation, turn, turns):
-        """Counted from the end: git knows no children."""
+        """Counts from the end, because git commits do not link to their children."""
         behind = self.git("rev-list", "--count", f"{turn}..refs/heads/{conversation}")
         skip = f"--skip={int(behind) - turns // 2 + 1}"
         return self.log("--reverse", skip, f"--max-count={turns}", f"refs/heads/{conversation}")

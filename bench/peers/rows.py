@@ -1,4 +1,4 @@
-"""What is measured: tables of rows, each one piece of work that every system does."""
+"""The measurements: tables of rows, each a task that every system performs."""
 import dataclasses
 
 RARE, COMMON = "monday", "editor"
@@ -8,24 +8,24 @@ RARE, COMMON = "monday", "editor"
 class Row:
     key: str
     title: str
-    # The work, by the name that the worker knows it by, and what it is given.
+    # The name of the task in the worker, and its arguments.
     work: str
     given: dict = dataclasses.field(default_factory=dict)
-    # "time" in seconds, "rate" in a second, or "bytes"; of rates more is better.
+    # "time" in seconds, "rate" per second (higher is better), or "bytes".
     unit: str = "time"
-    # The prepared store that it is done in; without one, a fresh folder.
+    # The prepared store; a new folder if there is none.
     store: str | None = None
-    # Microseconds by which every sync is slower.
+    # Microseconds added to every sync.
     slower: int = 0
-    # How often, if not as often as the others.
+    # The number of rounds, if it differs from the other rows.
     rounds: int | None = None
-    # Whether it is of systems that sync before they acknowledge, of those that do not, or both.
+    # Whether the row is for systems that sync before they acknowledge, for the others, or for both.
     durable: bool = True
 
     @property
     def name(self):
-        """Its title where its table is not named."""
-        return f"durable appends in a second, {self.title}" if self.unit == "rate" else self.title
+        """Returns the title for use outside its table."""
+        return f"durable appends per second, {self.title}" if self.unit == "rate" else self.title
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ def number(count):
 
 
 def stock(scale):
-    """The conversations of the prepared stores, and how many turns each has."""
+    """Returns the conversations of the prepared stores with their number of turns."""
     deep = {f"grows{depth}": depth for depth in scale.depths}
     deep |= {f"rests{depth}": depth for depth in scale.depths[1:]}
     return {"deep": deep, "large": {f"c{n}": scale.turns for n in range(scale.conversations)}}
@@ -68,7 +68,7 @@ def clients(scale, slower=0, durable=True):
 
 
 def tables(scale, beginnings):
-    """Those rows whose keys begin so, by table."""
+    """Returns the rows whose keys start with one of the prefixes, by table."""
     every = all_tables(scale).items()
     return {
         title: [row for row in wanted if row.key.startswith(tuple(beginnings))]
@@ -93,9 +93,9 @@ def all_tables(scale):
 
     slowly = list(clients(scale, scale.slower)) if scale.slower else []
     return {
-        "Durable appends in a second": [*clients(scale), *slowly],
-        "Appends in a second that a power loss may take back": list(clients(scale, durable=False)),
-        "As a conversation grows, one client": [
+        "Durable appends per second": [*clients(scale), *slowly],
+        "Non-durable appends per second": list(clients(scale, durable=False)),
+        "Growing conversations, one client": [
             *(deep("append", depth) for depth in scale.depths),
             *(deep("fork", depth, back=2) for depth in scale.depths),
             deep("edit", scale.depths[1], back=scale.depths[1] // 2),
@@ -111,16 +111,16 @@ def all_tables(scale):
                     back=deepest // 2, conversation=rests),
             large("rare", f"search in {number(all_turns)}: a word in 0.6 %", "search", word=RARE,
                   conversation="c1"),
-            large("common", "search there: a word in 10 %", "search", word=COMMON, conversation="c1"),
+            large("common", "the same search: a word in 10 %", "search", word=COMMON, conversation="c1"),
         ],
-        "At rest": [
-            large("nothing", "a request that does nothing", "nothing", conversation="c1"),
+        "Opening, memory and disk": [
+            large("nothing", "empty request", "nothing", conversation="c1"),
             large("open", f"open {number(all_turns)} turns, read one", "open", conversation="c1"),
-            large("memory", "memory then, after a path", "memory", "bytes", conversation="c1"),
-            Row("grown", f"disk a turn, {number(scale.grown)} one by one", "grown",
+            large("memory", "memory after reading a path", "memory", "bytes", conversation="c1"),
+            Row("grown", f"disk per turn, {number(scale.grown)} one by one", "grown",
                 {"turns": scale.grown}, "bytes", rounds=1),
-            large("disk", f"disk a turn, {number(all_turns)} in bulk", "disk", "bytes", 1),
-            large("indexed", "disk a turn, the same with an index of words", "indexed", "bytes", 1),
-            large("rest", "disk a turn, the same made small", "rest", "bytes", 1),
+            large("disk", f"disk per turn, {number(all_turns)} in bulk", "disk", "bytes", 1),
+            large("indexed", "disk per turn, the same with a full-text index", "indexed", "bytes", 1),
+            large("rest", "disk per turn, the same compacted", "rest", "bytes", 1),
         ],
     }

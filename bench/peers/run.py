@@ -1,7 +1,7 @@
-"""Measures Tine beside what people would use instead; started by `scripts/bench-peers`.
+"""Compares Tine with its alternatives; started by `scripts/bench-peers`.
 
-Every row of every system runs in a process of its own, in rounds: all systems once, then all
-again in the opposite order, so that other work on the machine meets all of them alike.
+Each row of each system runs in its own process. All systems take turns in rounds, with every other
+round in reverse order, so that other load on the machine affects all of them equally.
 """
 import argparse
 import contextlib
@@ -39,7 +39,7 @@ class Run:
         self.loads = []
 
     def work(self, peer, work, given, folder, slower=0, under=()):
-        """What a worker measured, or None with the reason kept."""
+        """Returns the measurement of a worker, or None after recording the reason."""
         self.count += 1
         self.loads.append(os.getloadavg()[0])
         place = {"folder": str(folder), "programs": self.options.programs,
@@ -91,14 +91,14 @@ class Run:
                 shutil.rmtree(fresh, ignore_errors=True)
 
     def keep(self, peer, row, measured):
-        """The median of a round."""
+        """Returns the median of a round."""
         several = isinstance(measured, list)
         figure = statistics.median(measured) if several else measured
         self.figures.setdefault(peer.name, {}).setdefault(row.key, []).append(figure)
         print(f"  {row.key} {peer.name} {figure:.6g}", file=sys.stderr)
 
     def syncs(self, peer):
-        """Syncs for each append, counted under strace; the server's own count on PostgreSQL."""
+        """Returns the syncs per append, counted with strace, or by PostgreSQL itself."""
         if "postgres" in peer.needs:
             return self.work(peer, "syncs", {"turns": 100}, self.folder(peer, "syncs"))
         traced, folder, counts = self.scratch / "traced", self.folder(peer, "syncs"), []
@@ -114,7 +114,7 @@ class Run:
 
     @contextlib.contextmanager
     def servers(self):
-        """PostgreSQL as its makers set it up, and again with slower syncs."""
+        """Starts PostgreSQL with default settings, and again with slower syncs."""
         self.postgres = self.slow_postgres = None
         with contextlib.ExitStack() as stack:
             if systems.is_there("postgres") and systems.is_there("psycopg"):
@@ -158,7 +158,7 @@ def again(folder):
 
 
 def added(found, more):
-    """One run's figures with the rounds of another."""
+    """Adds the rounds of one run to the figures of another."""
     for peer, figures in more["figures"].items():
         for row, rounds in figures.items():
             found["figures"].setdefault(peer, {}).setdefault(row, []).extend(rounds)
@@ -171,15 +171,15 @@ def added(found, more):
 
 def main():
     options = argparse.ArgumentParser(prog="scripts/bench-peers")
-    options.add_argument("--quick", action="store_true", help="little work, to see that it runs")
-    options.add_argument("--fair", action="store_true", help="under `chrt -r 1`")
-    options.add_argument("--only", action="append", help="this system alone; can be repeated")
-    options.add_argument("--rows", action="append", help="rows whose keys begin so; can be repeated")
-    options.add_argument("--folder", default=tempfile.gettempdir(), help="where stores are made")
-    options.add_argument("--programs", default="target/release", help="where tine, tine-bench, tine-rig are")
-    options.add_argument("--add", action="store_true", help="more rounds for the last run's figures")
-    options.add_argument("--again", action="store_true", help="the report anew from raw figures")
-    options.add_argument("--results", help="where the report goes, if not to bench/peers/results")
+    options.add_argument("--quick", action="store_true", help="a quick run to check that it works")
+    options.add_argument("--fair", action="store_true", help="run under `chrt -r 1`")
+    options.add_argument("--only", action="append", help="measure only this system; repeatable")
+    options.add_argument("--rows", action="append", help="measure only rows whose keys start with this; repeatable")
+    options.add_argument("--folder", default=tempfile.gettempdir(), help="folder for the stores")
+    options.add_argument("--programs", default="target/release", help="folder of tine, tine-bench and tine-rig")
+    options.add_argument("--add", action="store_true", help="add rounds to the last run")
+    options.add_argument("--again", action="store_true", help="rebuild the report from the raw figures")
+    options.add_argument("--results", help="folder of the report")
     options = options.parse_args()
     if options.add or not (options.results or options.quick or options.only or options.rows):
         options.results = HERE / "results"
@@ -192,7 +192,7 @@ def main():
         raise SystemExit(f"there is no system {', '.join(sorted(unknown))}; there are: "
                          + ", ".join(peer.name for peer in peers))
     if options.only:
-        # In process, Tine works in the stores that its server has filled.
+        # In process, Tine uses the stores that its server has filled.
         wanted = set(options.only) | {peer.stores_of for peer in peers if peer.name in options.only}
         peers = [peer for peer in peers if peer.name in wanted]
     began = time.time()

@@ -1,4 +1,4 @@
-"""Tables by hand in SQLite, through Python's own module."""
+"""Hand-written tables in SQLite, through Python's own module."""
 import contextlib
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Which systems there are."""
+"""The list of systems."""
 import contextlib
 import importlib
 import importlib.util
@@ -9,7 +9,7 @@ MODULES = ("tine", "checkpoints", "repository", "sqlite", "postgres", "lines")
 
 
 def all_installed():
-    """Those that have what they need."""
+    """Returns the systems whose requirements are installed."""
     return [peer for peer in each() if all(map(is_there, peer.needs))]
 
 
@@ -31,7 +31,7 @@ def is_there(need):
 
 
 def find(name):
-    """By the name that `name_of` gives it; nothing else is imported."""
+    """Imports and returns the system that `name_of` names; imports no other."""
     module, peer = name.split(".")
     return getattr(importlib.import_module(module), peer)
 

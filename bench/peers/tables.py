@@ -1,4 +1,4 @@
-"""Tables as people write them by hand: each message points to the one before it."""
+"""Typical hand-written tables: each message refers to the previous one."""
 import datetime
 
 from peer import Peer
@@ -47,22 +47,22 @@ EVER = 1 << 30
 
 class Table(Peer):
     does_less = True
-    # Whether words are indexed.
+    # Whether there is a full-text index.
     words = False
-    # How the index is asked, best first.
+    # The query for the index, best match first.
     ranked = ""
     notes = {
         "search": "`LIKE` over all rows, newest first, not ranked",
-        "fork": "a row in a table of branches",
-        "edit": "a row with the same parent",
+        "fork": "inserts a row into a table of branches",
+        "edit": "inserts a row with the same parent",
     }
 
     def run(self, sql, *values):
-        """The rows that a statement answers."""
+        """Returns the rows of a statement."""
         raise NotImplementedError
 
     def together(self):
-        """A transaction, as a context."""
+        """Returns a context manager for a transaction."""
         raise NotImplementedError
 
     def tip(self, conversation):

@@ -1,4 +1,4 @@
-"""Tine: the server over HTTP, on its own store or on PostgreSQL, and the engine in process."""
+"""Tine: the server over HTTP, with the embedded store or PostgreSQL, and the engine in process."""
 import http.client
 import json
 import os
@@ -124,7 +124,7 @@ def said(page):
 
 
 class Engine(Server):
-    """Rows are measured by `tine-bench --peer`, over stores that the server has filled."""
+    """Measured by `tine-bench --peer` on stores that the server has filled."""
 
     name = "tine-engine"
     label = "**Tine**, in process"

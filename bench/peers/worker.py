@@ -1,6 +1,6 @@
-"""One row of one system, in a process of its own: `worker.py MODULE.CLASS {"place": …, "row": …}`.
+"""Measures one row of one system in its own process: `worker.py MODULE.CLASS {"place": …, "row": …}`.
 
-Prints what was measured as JSON: a list of seconds, or a number.
+Prints the measurement as JSON: a list of seconds, or a number.
 """
 import contextlib
 import json
@@ -15,7 +15,7 @@ FEWEST = 3
 
 
 def sample(given, work):
-    """Seconds that each took: so many, or as many as there is time for."""
+    """Returns the duration of each call, up to a number of samples or a time limit."""
     seconds, began = [], time.perf_counter()
     for number in range(given["first"], given["first"] + given["samples"]):
         if len(seconds) >= FEWEST and time.perf_counter() - began > given["seconds"]:
@@ -48,7 +48,7 @@ def connected(peer):
 
 
 def prepare(peer, given):
-    """Fills the store. Three turns more come one by one where a conversation goes on growing."""
+    """Fills the store. Conversations that keep growing get three more turns one by one."""
     with connected(peer):
         fill(peer, given)
     return 0
@@ -62,12 +62,12 @@ def fill(peer, given):
         if conversation.startswith("grows"):
             for n in range(3):
                 peer.append(conversation, workload.message(10_000_000 + n))
-    # Indexes that are made at the first question are made now.
+    # Builds indexes that would otherwise be built by the first query.
     peer.search("monday")
 
 
 def appends(peer, given):
-    """What one client does in a conversation that is there."""
+    """Performs a task in an existing conversation."""
     conversation = given["conversation"]
 
     def act(number):
@@ -83,7 +83,7 @@ def forks(peer, given):
 
 
 def edits(peer, given):
-    """Each of another message."""
+    """Edits a different message each time."""
     conversation = given["conversation"]
 
     def act(number):
@@ -144,7 +144,7 @@ def opens(peer, given):
 
 
 def grown(peer, given):
-    """Bytes on disk of turns that came one by one."""
+    """Returns the disk size of turns that were appended one by one."""
     with connected(peer):
         peer.create("grown")
         for number in range(given["turns"]):
@@ -172,7 +172,7 @@ def client(peer, number, given, ready, done):
 
 
 def clients(peer, given):
-    """Appends in a second by processes at once, each in a conversation of its own."""
+    """Returns the appends per second of concurrent processes, each in its own conversation."""
     for number in range(workload.POOL):
         workload.text(number)
     fork = multiprocessing.get_context("fork")
@@ -191,14 +191,14 @@ def clients(peer, given):
 
 
 def syncs(peer, given):
-    """Syncs of PostgreSQL's log for each append, by its own count."""
+    """Returns the syncs of PostgreSQL's log per append, by its own count."""
     import psycopg
 
     def counted():
         with psycopg.connect(peer.place["postgres"]) as session:
             return session.execute("SELECT wal_sync FROM pg_stat_wal").fetchone()[0]
 
-    # A session tells what it has done when it ends, or after a while.
+    # A session reports its counts when it ends, or after a delay.
     with connected(peer):
         peer.create("one")
         time.sleep(1.5)

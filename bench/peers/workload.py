@@ -28,7 +28,7 @@ _pool = {}
 
 
 def text(number):
-    """What message `number` says; no two say the same. The words of every 1,024th are alike."""
+    """Returns the text of message `number`. Texts are unique; every 1,024th has the same words."""
     place = number % POOL
     if place not in _pool:
         _pool[place] = _words_of(place)
