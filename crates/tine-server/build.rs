@@ -1,5 +1,6 @@
-//! Takes the built page, `web/dist`, into the library: each file as it is and compressed. Where it
-//! was not built, a page that says how to get it.
+//! Embeds the built web page in the library, each file as it is and compressed, or a page with build
+//! instructions if it was not built. In the repository the page is in `web/dist`. A published crate
+//! contains a copy in `page`, which `scripts/package crates` makes.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -21,10 +22,16 @@ const COMPRESSED_FROM: usize = 512;
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where it is"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where to write"));
-    let built = here.join("../../web/dist");
-    // A path that is not there would run this again in every build: an empty folder does not. Where
-    // it cannot be made, that is all that happens.
-    fs::create_dir_all(&built).ok();
+    let web = here.join("../../web");
+    let built = if web.join("package.json").exists() {
+        let built = web.join("dist");
+        // A missing path would run this again in every build; an empty folder does not. A read-only
+        // source tree only costs these runs.
+        fs::create_dir_all(&built).ok();
+        built
+    } else {
+        here.join("page")
+    };
     println!("cargo:rerun-if-changed={}", built.display());
     println!("cargo:rerun-if-changed={UNBUILT}");
     println!("cargo:rerun-if-changed=build.rs");
