@@ -249,6 +249,29 @@ fn behind_sixteen_taken_names_an_automatic_one_follows_a_taken_one() {
     });
 }
 
+#[test]
+fn without_main_an_append_names_its_branch() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b"]);
+        world.fork_at(&talk, said[1], "side");
+        world.engine.delete_branch(&world.call, &talk, "main").expect("a branch can go");
+        for branch in [None, Some("main".to_owned())] {
+            let request = Append { branch, ..Append::to(talk.clone(), vec![user("c")]) };
+            let error = world.engine.append(&world.call, request).expect_err("it has no start");
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        }
+        let side = Some("side".to_owned());
+        let request = Append { branch: side, ..Append::to(talk.clone(), vec![user("c")]) };
+        world.engine.append(&world.call, request).expect("an append");
+        assert_eq!(world.path(&talk, "side"), "a b c");
+        let root = Some(reference("root"));
+        let request = Append { parent: root, ..Append::to(talk.clone(), vec![user("c")]) };
+        world.engine.append(&world.call, request).expect("the root, where it is named");
+        assert_eq!(world.path(&talk, "main"), "c");
+    });
+}
+
 fn again(world: &World, turn: tine_core::TurnId, message: Message) -> Regenerate {
     let id = world.engine.promise_turn_id();
     Regenerate { id, turn: world.turn(turn), message, branch: Some("main".to_owned()) }

@@ -42,10 +42,16 @@ impl BranchLine {
         let (branch, name) = target_branch(mutation, wanted)?;
         let tip = match &branch {
             Some(branch) => branch.tip,
-            None => {
-                let main = mutation.reader().branch(mutation.key(), &Name::main())?;
-                main.and_then(|main| main.tip)
-            }
+            None => match mutation.reader().branch(mutation.key(), &Name::main())? {
+                Some(main) => main.tip,
+                None => {
+                    return Err(Error::NotFound {
+                        what: "branch",
+                        name: Name::main().to_string(),
+                        advice: "; name an existing branch",
+                    });
+                }
+            },
         };
         Ok(BranchLine { tip, branch, name })
     }

@@ -303,11 +303,13 @@ fn append_target(mutation: &Mutation<'_>, request: &Append) -> Result<AppendTarg
             }
             start
         }
-        None if branch.is_none() && name != Name::main() => {
+        // `main` is no exception: if it was deleted, beginning another at the root would lose the
+        // context.
+        None if branch.is_none() => {
             return Err(Error::NotFound {
                 what: "branch",
                 name: name.to_string(),
-                advice: "; give the parent at which it should begin",
+                advice: "; name an existing branch, or the parent of a new one",
             });
         }
         None => tip,

@@ -189,6 +189,20 @@ fn a_branch_that_was_deleted_begins_anew_where_main_ends() {
 }
 
 #[test]
+fn a_turn_for_main_is_refused_after_main_was_deleted() {
+    for_each_store(|world| {
+        world.store("chat", "1", user("a"));
+        world.engine.delete_branch(&world.call, &talk("chat"), "main").expect("a removal");
+        for branch in [None, Some("side".to_owned())] {
+            let request = StoreTurn { branch, ..StoreTurn::new("chat", "2", user("b")) };
+            let error = world.engine.store_turn(&world.call, request).expect_err("no start");
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        }
+        world.verified();
+    });
+}
+
+#[test]
 fn a_parent_of_another_conversation_or_one_that_is_gone_is_refused() {
     for_each_store(|world| {
         let other = world.store("other", "1", user("x"));

@@ -135,7 +135,7 @@ impl ReferenceModel {
             },
         };
         let start = match &request.parent {
-            None if branch.is_none() && text != "main" => {
+            None if branch.is_none() => {
                 return refuse(&[ErrorKind::Invalid, ErrorKind::NotFound]);
             }
             None => {
