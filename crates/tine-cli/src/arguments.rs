@@ -12,41 +12,25 @@ use tine_core::{ErrorKind, Limits, Reference, Timestamp};
 use crate::command_error::{CommandError, Result};
 use crate::commands::{
     acp, annotations, append, blame, branch_moves, branches, commits, completions, config,
-    conversations, demo, diff, drift, edits, entities, export, history, import, interpret, keys,
-    maintenance, manual, mcp, merge, migrate, observations, pack, paths, purge, relations, repl,
-    resolve, search, serve, show, sources, store, sync, timeline, token, tree, watch,
+    conversations, demo, diff, drift, edits, entities, export, families, history, import,
+    interpret, keys, maintenance, manual, mcp, merge, migrate, observations, pack, paths, projects,
+    purge, relations, repl, resolve, search, serve, show, sources, store, sync, timeline, token,
+    tree, watch,
 };
 use crate::input::InputSource;
 use crate::settings::{self, CliSettings, Setting, SettingOrigin};
 use crate::store_location::StoreLocation;
 
+/// Help heading of the options that every command takes.
+pub(crate) const GLOBAL_HEADING: &str = "Global options";
+
 /// The default address of `tine serve`.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
 
-const EXAMPLES: &str = "\
-Turns are named by id, hash, hash prefix (8 digits and more), branch, bookmark, `main~2` \
-or `root`.
-
-Examples:
-  tine demo                                 fill a store with an example and show it
-  tine new trip --system 'Be brief.'        begin a conversation
-  tine append -c trip 'Where to in March?'  say something
-  tine tree -c trip                         see it all
-  tine fork main~2 --name other             go on from an earlier turn
-  tine commit -m 'Research complete'        seal what was said
-  tine merge other                          bring back what was learned there
-  tine undo                                 take the last change back
-  tine watch --server http://127.0.0.1:8000 follow a server that `tine serve` runs
-  tine entity provenance ent_…              see where a fact comes from
-
-Exit codes: 0 done · 1 internal · 2 invalid · 3 not_found · 4 ambiguous · 5 conflict
-  6 idempotency_mismatch · 7 protected · 8 unsupported · 9 too_large · 10 unauthorized
-  11 forbidden · 12 busy · 13 corrupt";
-
-/// Version control for conversations: every turn is kept, any turn can be forked, edited,
+/// Version control for conversations: every turn is kept, and any turn can be forked, edited,
 /// reverted and verified.
 #[derive(Debug, Parser)]
-#[command(name = "tine", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "tine", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -54,17 +38,17 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = GLOBAL_HEADING)]
 pub(crate) struct Globals {
-    /// The folder of the store, or TINE_STORE [default: tine in the user's data folder]
+    /// Store to use: a folder or a postgres:// URL [env: TINE_STORE] [default: the user's store]
     #[arg(long, global = true, value_name = "PATH")]
     store: Option<PathBuf>,
-    /// The server that holds the store instead (`tine serve`), or TINE_SERVER
+    /// Server to use instead of a store [env: TINE_SERVER]
     #[arg(long, global = true, value_name = "URL", conflicts_with = "store")]
     server: Option<String>,
-    /// The same; without a URL the server of TINE_SERVER or tine.toml, else http://127.0.0.1:8000
+    /// Like --server; without a URL, the configured server or http://127.0.0.1:8000
     #[arg(
         long,
         global = true,
@@ -75,13 +59,13 @@ pub(crate) struct Globals {
         conflicts_with_all = ["store", "server"]
     )]
     api: Option<String>,
-    /// The file that holds the server's token; without it, TINE_TOKEN is the token
+    /// File with the access token of the server [env: TINE_TOKEN holds the token itself]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The project in which names are looked up, or TINE_PROJECT [default: default]
+    /// Project in which names are looked up [env: TINE_PROJECT] [default: default]
     #[arg(long, global = true, value_name = "ID")]
     project: Option<String>,
-    /// The conversation, or TINE_CONVERSATION [default: the only one there is]
+    /// Conversation to work on [env: TINE_CONVERSATION] [default: the only one]
     #[arg(
         short,
         long,
@@ -91,13 +75,13 @@ pub(crate) struct Globals {
         hide_env = true
     )]
     pub(crate) conversation: Option<String>,
-    /// Who changes things, or TINE_ACTOR [default: the user's name]
+    /// Author of changes [env: TINE_ACTOR] [default: the user name]
     #[arg(long, global = true, value_name = "NAME")]
     actor: Option<String>,
-    /// Answer with one JSON document
+    /// Print one JSON document
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to use colours
+    /// Use colours: auto, always or never
     #[arg(
         long,
         global = true,
@@ -106,16 +90,16 @@ pub(crate) struct Globals {
         hide_possible_values = true
     )]
     pub(crate) color: Colour,
-    /// Write long answers directly to the terminal
+    /// Do not use a pager
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
-    /// The file of settings that an argument names; see [`with_settings_file`].
+    /// The settings file that an argument names; see [`with_settings_file`].
     #[arg(skip)]
     pub(crate) config: Option<PathBuf>,
-    /// What files set; read before any command runs.
+    /// The settings of files, read before any command runs.
     #[arg(skip)]
     pub(crate) settings: CliSettings,
-    /// The branch that is meant where none is named; `main` without it.
+    /// The branch to use where none is named, if not `main`.
     #[arg(skip)]
     pub(crate) branch: Option<String>,
 }
@@ -161,6 +145,11 @@ impl Globals {
         self.store_setting().map(|set| set.value)
     }
 
+    /// Returns the store that an argument names, ignoring the environment.
+    pub(crate) fn store_argument(&self) -> Option<PathBuf> {
+        self.store.clone()
+    }
+
     /// Returns the named store and the origin of the setting.
     pub(crate) fn store_setting(&self) -> Option<Setting<PathBuf>> {
         if let Some(path) = &self.store {
@@ -196,7 +185,7 @@ impl Globals {
         let store = env::var_os("TINE_STORE").filter(|path| !path.is_empty());
         match (named, store) {
             (Some(_), Some(_)) => {
-                let why = "TINE_SERVER and TINE_STORE are both set; unset one, or say --server or \
+                let why = "TINE_SERVER and TINE_STORE are both set; unset one, or pass --server or \
                            --store";
                 Err(CommandError::invalid(why))
             }
@@ -292,6 +281,18 @@ impl Globals {
     }
 }
 
+impl Command {
+    /// Returns the command that a member of a family stands for.
+    pub(crate) fn member(self) -> Command {
+        match self {
+            Command::Turn(family) => family.into(),
+            Command::Relation(family) => family.into(),
+            Command::Server(family) => family.into(),
+            command => command,
+        }
+    }
+}
+
 /// Joins `--api` with a URL that follows it. Any other word is left to the command.
 pub(crate) fn with_api_joined(words: Vec<OsString>) -> Vec<OsString> {
     let address = |word: &OsString| {
@@ -325,8 +326,8 @@ pub(crate) fn with_settings_file(command: clap::Command) -> clap::Command {
             .long("config")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .help_heading("Global options")
-            .help("The file of settings, or TINE_CONFIG [default: tine/tine.toml in ~/.config]")
+            .help_heading(GLOBAL_HEADING)
+            .help("Settings file [env: TINE_CONFIG] [default: ~/.config/tine/tine.toml]")
     };
     command.arg(argument()).mut_subcommands(|below| {
         let taken = below.get_arguments().any(|it| it.get_long() == Some("config"));
@@ -343,8 +344,7 @@ pub(crate) fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
 
 /// Creates the error for a command that does not work over a server.
 pub(crate) fn local_only_error(command: &str, url: &str, instead: &str) -> CommandError {
-    let why =
-        format!("`{command}` works on the machine that keeps the store, not over {url}; {instead}");
+    let why = format!("`{command}` does not work over a server ({url}); {instead}");
     CommandError::refused(ErrorKind::Unsupported, why)
 }
 
@@ -361,7 +361,7 @@ pub(crate) enum Colour {
 
 /// Parses a day, which stands for its first moment, or a time.
 pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> {
-    moment(text).ok_or_else(|| "give a day such as 2025-03-14 or a time as in RFC 3339".to_owned())
+    moment(text).ok_or_else(|| "expected a day such as 2025-03-14 or an RFC 3339 time".to_owned())
 }
 
 /// Parses a turn reference.
@@ -376,134 +376,175 @@ pub(crate) fn names_root(reference: &Reference) -> bool {
     reference.is_root() && reference.back() == 0
 }
 
-/// What to do.
+/// The commands. Those without a group in [`crate::help`] are hidden: older spellings of commands
+/// that are now part of a family.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the store over HTTP
-    Serve(serve::ServeArgs),
-    /// Serve the store to an agent, over standard input and output
-    Mcp(mcp::McpArgs),
-    /// Be an agent for an editor, over standard input and output: every session is a branch
-    Acp(acp::AcpArgs),
-    /// Talk and look around, line by line
-    Repl(repl::ReplArgs),
-    /// Fill a store with a branching example and show it as a tree
-    Demo(demo::DemoArgs),
-    /// Begin a conversation
+    /// Import conversations of other programs, and bundles
+    Import(import::ImportArgs),
+    /// Create a conversation
     New(conversations::NewArgs),
     /// List conversations
     Ls(conversations::LsArgs),
-    /// Take a conversation over under another system prompt
-    Derive(conversations::DeriveArgs),
-    /// Hide a conversation from listings, or show it again
-    Archive(conversations::ArchiveArgs),
-    /// Say something: add turns to a branch
-    #[command(alias = "say")]
-    Append(append::AppendArgs),
-    /// Show a path, newest turn first; or commits
+    /// Show the turns of a branch, newest first
     Log(paths::LogArgs),
-    /// List the turns of a branch, one on each line
-    Turns(paths::TurnsArgs),
-    /// Show a path, first turn first
-    Path(paths::PathArgs),
-    /// Find turns by what they say
-    Search(search::SearchArgs),
     /// Show one turn or commit in full
     Show(show::ShowArgs),
-    /// Draw the whole tree
+    /// Draw the tree of a conversation
     Tree(tree::TreeArgs),
-    /// List, make, rename and delete branches
-    Branch(branches::BranchArgs),
-    /// Make a branch at any turn
-    Fork(branches::ForkArgs),
-    /// Make another version of a turn; the old one stays
+    /// Search the text of all turns
+    Search(search::SearchArgs),
+    /// Append turns to a branch
+    #[command(alias = "say")]
+    Append(append::AppendArgs),
+    /// Add another version of a turn; the old one stays
     Edit(edits::EditArgs),
-    /// Show a turn as two
-    Split(edits::SplitArgs),
-    /// Delete a turn, and what lies below it
+    /// Delete a turn and everything below it
     Delete(edits::DeleteArgs),
-    /// Move a branch back to an earlier turn; what that leaves behind is kept
+    /// Move a branch back to an earlier turn
     Revert(branch_moves::RevertArgs),
-    /// Move a branch forward again
-    Restore(branch_moves::RestoreArgs),
-    /// List lines that no branch leads to
-    Tails(branch_moves::TailsArgs),
-    /// Seal a stretch of turns with what it is about
+    /// Undo a change, or redo one
+    Undo(history::UndoArgs),
+    /// Redo a change that was undone
+    Redo(history::RedoArgs),
+    /// Create a branch at any turn
+    Fork(branches::ForkArgs),
+    /// Seal a range of turns with a message
     Commit(commits::CommitArgs),
-    /// List commits, newest first
-    Commits(commits::CommitsArgs),
     /// Compare two turns, branches or commits
     Diff(diff::DiffArgs),
-    /// Bring what was learned on one branch to another
+    /// Merge what was learned on one branch into another
     Merge(merge::MergeArgs),
-    /// List conflicts that merges left, and decide them
-    Resolve(resolve::ResolveArgs),
-    /// Say a turn from elsewhere again at the end of a branch
-    Inject(merge::InjectArgs),
-    /// Show which turn a text or a fact comes from
-    Blame(blame::BlameArgs),
-    /// Find the first turn from which on something holds
-    Bisect(blame::BisectArgs),
-    /// Show how far a conversation has moved, commit by commit
-    Drift(drift::DriftArgs),
-    /// Make and show keys that vouch for commits
-    Key(keys::KeyArgs),
-    /// Take a change back
-    Undo(history::UndoArgs),
-    /// Do again what was undone
-    Redo(history::RedoArgs),
-    /// List changes, newest first
-    Ops(history::OpsArgs),
-    /// Show every change as it happens
-    Watch(watch::WatchArgs),
-    /// List, set and delete bookmarks
-    Bookmark(annotations::BookmarkArgs),
-    /// Show and change the tags of a turn
-    Tag(annotations::TagArgs),
-    /// Show and change the title of a turn or of the conversation
-    Title(annotations::TitleArgs),
-    /// Keep turns of hosts without branches, sources and facts
-    Store(store::StoreArgs),
-    /// List sources, and read their bytes
-    Source(sources::SourceArgs),
-    /// List everything that was ever observed of an entity or a turn
-    Observations(observations::ObservationsArgs),
-    /// Show what is known of things, correct it, and see where it comes from
-    Entity(entities::EntityArgs),
-    /// List what has a date, in order
-    Timeline(timeline::TimelineArgs),
-    /// Relate two things
-    Relate(relations::RelateArgs),
-    /// List how things hang together
-    Relations(relations::RelationsArgs),
-    /// Remove a relationship
-    Unrelate(relations::UnrelateArgs),
-    /// Read facts out of sources, and look at the runs that did
-    Interpret(interpret::InterpretArgs),
-    /// Erase what a turn or a conversation says, for ever
-    Purge(purge::PurgeArgs),
-    /// Recompute every hash of the store
-    Verify(maintenance::VerifyArgs),
-    /// Count what is there
-    Stats(maintenance::StatsArgs),
-    /// Copy the store while it is in use
-    Backup(maintenance::BackupArgs),
-    /// Copy a whole store to another place: a folder, a database
-    Migrate(migrate::MigrateArgs),
-    /// Keep older turns in less space
-    Pack(pack::PackArgs),
-    /// Write conversations as bundles, pages and in other programs' forms
+    /// Export conversations as bundles, web pages or text
     Export(export::ExportArgs),
-    /// Bring in what other programs kept, and bundles
-    Import(import::ImportArgs),
     /// Exchange what is missing with another store or a server
     Sync(sync::SyncArgs),
-    /// Make, list and revoke the tokens of a server
-    Token(token::TokenArgs),
-    /// Show the settings in force, and where each comes from
+    /// Serve the store and its web page over HTTP
+    Serve(serve::ServeArgs),
+    /// Branches: list, create, rename, delete, restore, tails
+    Branch(branches::BranchArgs),
+    /// Bookmarks: list, set, delete
+    Bookmark(annotations::BookmarkArgs),
+    /// Turns: list, path, split, tag, title, inject
+    Turn(families::TurnArgs),
+    /// Show or set the title of a turn or of the conversation
+    Title(annotations::TitleArgs),
+    /// Hide a conversation from lists
+    Archive(conversations::ArchiveArgs),
+    /// Copy a conversation under another system prompt
+    Derive(conversations::DeriveArgs),
+    /// List changes, newest first
+    Ops(history::OpsArgs),
+    /// Entities: list, show, correct, merge, provenance …
+    Entity(entities::EntityArgs),
+    /// Relationships: list, add, remove
+    Relation(families::RelationArgs),
+    /// Sources of facts: list, show, cat, add
+    Source(sources::SourceArgs),
+    /// Interpretation runs: start, list, status, retry …
+    Run(families::RunArgs),
+    /// The store: verify, stats, backup, pack, purge, migrate …
+    Store(store::StoreArgs),
+    /// The server: start, token, watch
+    Server(families::ServerArgs),
+    /// List projects
+    #[command(alias = "project")]
+    Projects(projects::ProjectsArgs),
+    /// Settings: list, get, set, unset, path
     Config(config::ConfigArgs),
+    /// Start an interactive session
+    Repl(repl::ReplArgs),
+    /// Run as an MCP server, for agents
+    Mcp(mcp::McpArgs),
+    /// Run as an ACP agent, for editors
+    Acp(acp::AcpArgs),
+    /// Create an example store and show it
+    Demo(demo::DemoArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Write manual pages into a folder
     Manual(manual::ManualArgs),
+
+    // Older spellings.
+    /// List the turns of a branch, one per line
+    #[command(hide = true)]
+    Turns(paths::TurnsArgs),
+    /// Print a path, first turn first, as text or as a provider's request
+    #[command(hide = true)]
+    Path(paths::PathArgs),
+    /// Show a turn as two
+    #[command(hide = true)]
+    Split(edits::SplitArgs),
+    /// Show or change the tags of a turn
+    #[command(hide = true)]
+    Tag(annotations::TagArgs),
+    /// Append a copy of a turn from elsewhere to a branch
+    #[command(hide = true)]
+    Inject(merge::InjectArgs),
+    /// Move a branch forward again after a revert
+    #[command(hide = true)]
+    Restore(branch_moves::RestoreArgs),
+    /// List lines of turns that no branch reaches
+    #[command(hide = true)]
+    Tails(branch_moves::TailsArgs),
+    /// List commits, newest first
+    #[command(hide = true)]
+    Commits(commits::CommitsArgs),
+    /// List or resolve the conflicts of merges
+    #[command(hide = true)]
+    Resolve(resolve::ResolveArgs),
+    /// Find the turn that a text or a fact comes from
+    #[command(hide = true)]
+    Blame(blame::BlameArgs),
+    /// Binary-search for the first turn that matches
+    #[command(hide = true)]
+    Bisect(blame::BisectArgs),
+    /// Show how far the topic has moved, commit by commit
+    #[command(hide = true)]
+    Drift(drift::DriftArgs),
+    /// Create and show keys that sign commits
+    #[command(hide = true)]
+    Key(keys::KeyArgs),
+    /// List all observations of an entity or a turn
+    #[command(hide = true)]
+    Observations(observations::ObservationsArgs),
+    /// List dated facts in order
+    #[command(hide = true)]
+    Timeline(timeline::TimelineArgs),
+    /// Add a relationship
+    #[command(hide = true)]
+    Relate(relations::RelateArgs),
+    /// List relationships
+    #[command(hide = true)]
+    Relations(relations::RelationsArgs),
+    /// Remove a relationship
+    #[command(hide = true)]
+    Unrelate(relations::UnrelateArgs),
+    /// Extract facts from sources, and inspect the runs
+    #[command(hide = true)]
+    Interpret(interpret::InterpretArgs),
+    /// Erase the content of a turn, a source or a conversation permanently
+    #[command(hide = true)]
+    Purge(purge::PurgeArgs),
+    /// Recompute every hash of the store
+    #[command(hide = true)]
+    Verify(maintenance::VerifyArgs),
+    /// Show the size of the store, and token usage
+    #[command(hide = true)]
+    Stats(maintenance::StatsArgs),
+    /// Copy the store while it is in use
+    #[command(hide = true)]
+    Backup(maintenance::BackupArgs),
+    /// Copy a whole store to a folder or a database
+    #[command(hide = true)]
+    Migrate(migrate::MigrateArgs),
+    /// Compress older turns
+    #[command(hide = true)]
+    Pack(pack::PackArgs),
+    /// Create, list and revoke access tokens
+    #[command(hide = true)]
+    Token(token::TokenArgs),
+    /// Show changes as they happen
+    #[command(hide = true)]
+    Watch(watch::WatchArgs),
 }

@@ -43,6 +43,14 @@ pub(crate) enum CommandError {
     /// Several messages match a turn key.
     #[error("`{key}` can mean {} messages; name one of them", slots.len())]
     AmbiguousTurnKey { key: String, slots: Vec<EntityView> },
+    /// The command line names a command that does not exist.
+    #[error("there is no command `{name}`")]
+    UnknownCommand {
+        name: String,
+        /// The command whose help lists the right ones.
+        family: String,
+        suggestion: Option<String>,
+    },
     /// The reader closed the output.
     #[error("the output was closed")]
     ClosedPipe,
@@ -82,6 +90,7 @@ impl CommandError {
             CommandError::AmbiguousConversation { .. } | CommandError::AmbiguousTurnKey { .. } => {
                 ErrorKind::Ambiguous
             }
+            CommandError::UnknownCommand { .. } => ErrorKind::Invalid,
             CommandError::ClosedPipe | CommandError::Output(_) => ErrorKind::Internal,
         }
     }
@@ -96,9 +105,18 @@ impl CommandError {
             CommandError::Render(RenderError::TooLong { needed, .. }) => {
                 return Some(format!("--max-tokens {needed}"));
             }
+            CommandError::UnknownCommand { suggestion: Some(command), .. } => {
+                return Some(format!("did you mean `{command}`?"));
+            }
+            CommandError::UnknownCommand { family, .. } => {
+                return Some(format!("`{family} --help` lists the commands"));
+            }
             _ => return None,
         };
         let details = &error.details;
+        if let Some(hint) = ambiguity_hint(&details.candidates) {
+            return Some(hint);
+        }
         if details.actual_tip.is_some() {
             return Some("append with --on-conflict fork to go on from there".into());
         }
@@ -153,11 +171,17 @@ impl CommandError {
                 .details
                 .candidates
                 .iter()
-                .map(|candidate| match (&candidate.commit, &candidate.hash, &candidate.turn) {
-                    (Some(hash), ..) => format!("{hash} in {}", candidate.conversation),
-                    (None, Some(hash), _) => format!("{hash} in {}", candidate.conversation),
-                    (None, None, Some(turn)) => format!("{turn} in {}", candidate.conversation),
-                    (None, None, None) => format!("the root of {}", candidate.conversation),
+                .map(|candidate| {
+                    let conversation = &candidate.conversation;
+                    match (&candidate.commit, &candidate.hash, &candidate.turn) {
+                        (Some(hash), ..) => format!("{hash} in {conversation}"),
+                        (None, Some(hash), Some(turn)) => {
+                            format!("{hash} in {conversation} ({turn})")
+                        }
+                        (None, Some(hash), None) => format!("{hash} in {conversation}"),
+                        (None, None, Some(turn)) => format!("{turn} in {conversation}"),
+                        (None, None, None) => format!("the root of {conversation}"),
+                    }
                 })
                 .collect(),
             CommandError::AmbiguousConversation { conversations, more } => {
@@ -209,20 +233,35 @@ impl CommandError {
 /// Returns the command that shows records of a kind.
 fn lookup_hint(missing: &str) -> Option<&'static str> {
     Some(match missing {
-        "store" => "`tine new` makes one",
-        "conversation" => "`tine ls` lists them",
-        "branch" => "`tine branch` lists them",
-        "turn, branch or bookmark" => "`tine tree` shows what there is",
-        "bookmark" => "`tine bookmark` lists them",
-        "commit" => "`tine commits` lists them",
-        "branch or commit" => "`tine branch` and `tine commits` list them",
-        "turn on this path that says" => "`tine search` looks everywhere",
-        "schema" => "`tine entity schemas` lists them",
-        "entity" => "`tine entity list` lists them",
-        "source" => "`tine source list` lists them",
-        "interpretation" => "`tine interpret --status` lists those that wait",
+        "store" => {
+            "`tine import --discover` finds chats to import, `tine new` creates a conversation, \
+             --store names another store"
+        }
+        "project" => "`tine projects` lists projects",
+        "conversation" => "`tine ls` lists conversations",
+        "branch" => "`tine branch` lists branches",
+        "turn, branch or bookmark" => "`tine tree` shows turns, branches and bookmarks",
+        "bookmark" => "`tine bookmark` lists bookmarks",
+        "commit" => "`tine commit list` lists commits",
+        "branch or commit" => "`tine branch` and `tine commit list` list them",
+        "turn on this path that says" => "`tine search` searches all conversations",
+        "schema" => "`tine entity schemas` lists schemas",
+        "entity" => "`tine entity list` lists entities",
+        "source" => "`tine source list` lists sources",
+        "interpretation" => "`tine run status` lists open runs",
         _ => return None,
     })
+}
+
+/// Returns how to choose among the candidates of an ambiguous name. Candidates with one hash cannot
+/// be told apart by more of its digits.
+fn ambiguity_hint(candidates: &[Candidate]) -> Option<String> {
+    let [first, rest @ ..] = candidates else { return None };
+    if rest.iter().any(|it| it.conversation != first.conversation) {
+        return Some(format!("choose the conversation, as in -c {}", first.conversation));
+    }
+    let same = first.hash.is_some() && rest.iter().all(|it| it.hash == first.hash);
+    first.turn.filter(|_| same).map(|turn| format!("name the turn by its id, as in {turn}"))
 }
 
 fn slot_candidate(slot: &EntityView) -> Option<Candidate> {

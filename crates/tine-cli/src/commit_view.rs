@@ -8,7 +8,7 @@ use tine_engine::{CommitView, FieldChange, FieldConflict};
 
 use crate::command_error::Result;
 use crate::knowledge_view::{row, value, write_rows};
-use crate::terminal::text::{count, cut, visible, width, wrap};
+use crate::terminal::text::{count, cut, shell_word, visible, width, wrap};
 use crate::terminal::{Paint, Screen, precise_time, short_time};
 
 /// Maximum width of a value.
@@ -133,7 +133,7 @@ pub(crate) fn write_commit_details(
         row("root hash", commit.root_hash),
         row("branch", visible(commit.branch.as_str())),
         row("author", visible(&commit.author)),
-        row("made at", commit.created_at),
+        row("created at", commit.created_at),
         row("turns", window(it)),
     ];
     if let Some(window) = &commit.window {
@@ -313,17 +313,8 @@ pub(crate) fn write_resolve_hints(
         crate::session::MAIN => String::new(),
         other => format!(" --branch {}", shell_word(other)),
     };
-    writeln!(out, "\nDecide when you like; until then the branch keeps all sides:")?;
-    writeln!(out, "  tine resolve {field} --side 1{on}")?;
-    writeln!(out, "  tine resolve {field} --value JSON{on}")?;
+    writeln!(out, "\nTo resolve one (until then the branch keeps all sides):")?;
+    writeln!(out, "  tine commit resolve {field} --side 1{on}")?;
+    writeln!(out, "  tine commit resolve {field} --value JSON{on}")?;
     Ok(())
-}
-
-/// Quotes a word for a shell.
-fn shell_word(word: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./@".contains(sign);
-    if word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", visible(word).replace('\'', r"'\''"))
 }

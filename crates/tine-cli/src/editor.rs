@@ -27,7 +27,7 @@ pub(crate) fn edit_text(text: &str) -> Result<String> {
              with --summary TEXT"
         ))),
         Ok(status) if !status.success() => {
-            Err(failed(format!("the editor `{program}` ended with {status}; nothing was done")))
+            Err(failed(format!("the editor `{program}` ended with {status}; nothing was changed")))
         }
         Ok(_) => InputSource::from_path(file.path()).read_text(&session::limits()),
     }

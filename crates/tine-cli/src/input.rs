@@ -4,7 +4,7 @@
 //! read to its end.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use tine_core::json::{self, Json, JsonError, JsonErrorKind};
@@ -92,10 +92,15 @@ impl InputSource {
     }
 }
 
-/// Joins words into a text, or reads standard input for `-`.
+/// Joins words into a text, or reads standard input: for `-`, and without words if it is not a
+/// terminal.
 pub(crate) fn text_or_stdin(words: &[String], limits: &Limits) -> Result<String> {
     match words {
         [only] if only == "-" => InputSource::Stdin.read_text(limits),
+        [] if io::stdin().is_terminal() => {
+            Err(CommandError::invalid("no text given; pass TEXT, or `-` to type it"))
+        }
+        [] => InputSource::Stdin.read_text(limits),
         words => Ok(words.join(" ")),
     }
 }

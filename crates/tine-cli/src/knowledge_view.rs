@@ -142,10 +142,10 @@ pub(crate) fn observation_line(
         marks.push("correction".to_owned());
     }
     if let Some(seq) = one.retracts {
-        marks.push(format!("takes back {}", short(ObservationId { seq, ..one.id })));
+        marks.push(format!("retracts {}", short(ObservationId { seq, ..one.id })));
     }
     if it.retracted {
-        marks.push("taken back".to_owned());
+        marks.push("retracted".to_owned());
     }
     let marks = match marks.is_empty() {
         true => String::new(),
@@ -207,7 +207,7 @@ pub(crate) fn write_notes(
     undone: bool,
 ) -> Result<()> {
     if replayed {
-        writeln!(out, "(answer of an earlier call with this key)")?;
+        writeln!(out, "(result of an earlier call with this key)")?;
     }
     if undone {
         writeln!(out, "(undone since)")?;

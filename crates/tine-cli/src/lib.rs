@@ -13,6 +13,7 @@ mod commands;
 mod commit_view;
 mod editor;
 pub mod graph;
+mod help;
 mod input;
 mod knowledge_view;
 mod labels;
@@ -41,9 +42,10 @@ pub fn command() -> clap::Command {
     arguments::with_settings_file(Arguments::command())
 }
 
-/// Returns the same definition with empty environment variables treated as unset.
+/// Returns the same definition with help as it is shown, and empty environment variables treated as
+/// unset.
 fn command_here() -> clap::Command {
-    command().mut_args(|argument| {
+    help::arrange(command()).mut_args(|argument| {
         let value = argument.get_env().and_then(std::env::var_os);
         if value.is_some_and(|value| value.is_empty()) {
             argument.env(None::<&str>)
@@ -54,7 +56,7 @@ fn command_here() -> clap::Command {
 }
 
 fn eprint_help() -> std::io::Result<()> {
-    write!(std::io::stderr(), "{}", command().render_help())
+    write!(std::io::stderr(), "{}", command_here().render_help())
 }
 
 /// Runs one command and returns its exit code.
@@ -64,20 +66,24 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         let _ = eprint_help();
         return ExitCode::from(tine_core::ErrorKind::Invalid.exit_code());
     }
-    let arguments = arguments::with_api_joined(arguments);
+    let mut command = command_here();
+    let arguments = help::with_numbers(&command, arguments::with_api_joined(arguments));
     // Usage errors are reported before parsing has succeeded, so look for the flag directly.
     let wants_json = arguments.iter().any(|argument| argument == "--json");
-    let parsed = command_here().try_get_matches_from(arguments).and_then(|matches| {
+    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| {
         let mut parsed = Arguments::from_arg_matches(&matches)?;
         parsed.globals.config = arguments::settings_file(&matches);
         Ok(parsed)
     });
     let parsed = match parsed {
         Ok(parsed) => parsed,
-        Err(error) if wants_json && error.use_stderr() => {
-            return CommandError::usage(&error).report(true);
-        }
         Err(error) => {
+            if let Some(unknown) = help::unknown_command(&command, &arguments, &error) {
+                return unknown.report(wants_json);
+            }
+            if wants_json && error.use_stderr() {
+                return CommandError::usage(&error).report(true);
+            }
             // A pipe that closes while help is printed is not an error.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));

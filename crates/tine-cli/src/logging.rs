@@ -6,16 +6,16 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What is logged.
+/// How much to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// What went wrong on this side.
+    /// Errors.
     Error,
-    /// Also what is odd.
+    /// Warnings too.
     Warn,
-    /// Also beginning and end.
+    /// Start and stop too.
     Info,
-    /// Also every request.
+    /// Every request too.
     Debug,
 }
 

@@ -67,7 +67,7 @@ fn unreadable(error: BundleError) -> Error {
     match error {
         BundleError::Engine(error) => error,
         BundleError::Read { source, .. } => {
-            let why = format!("what the server sent broke off ({source}); sync again");
+            let why = format!("the connection to the server broke ({source}); sync again");
             tine_api::Error::new(ErrorKind::Busy, why).into()
         }
         error => tine_api::Error::from(error).into(),

@@ -1,5 +1,6 @@
 //! A local store or a server, with everything that a command needs besides its own arguments.
 
+use std::io::Write;
 use std::ops::Deref;
 use std::sync::Arc;
 use tine_api::Answer;
@@ -16,7 +17,7 @@ use tine_store::OpenMode;
 use crate::arguments::{Globals, local_only_error};
 use crate::command_error::{CommandError, Result};
 use crate::store_location::StoreLocation;
-use crate::terminal::Screen;
+use crate::terminal::{Paging, Screen};
 
 /// Maximum number of conversations that an error lists.
 const CONVERSATIONS_LISTED: usize = 10;
@@ -164,13 +165,14 @@ impl CliSession {
         let listing = self.engine.conversations(&self.call, false, page)?;
         let mut ids: Vec<ConversationId> = listing.items.into_iter().map(|it| it.id).collect();
         match ids.len() {
-            0 => Err(CommandError::refused(
-                ErrorKind::NotFound,
-                format!(
-                    "there is no conversation in the project `{}`; `tine new` makes one",
+            0 => {
+                self.check_project()?;
+                let why = format!(
+                    "the project `{}` has no conversation; `tine new` creates one",
                     self.call.project
-                ),
-            )),
+                );
+                Err(CommandError::refused(ErrorKind::NotFound, why))
+            }
             1 => Ok(ids.remove(0)),
             _ => Err(CommandError::AmbiguousConversation {
                 conversations: ids,
@@ -219,7 +221,36 @@ impl CliSession {
                 break;
             }
         }
+        if all.items.is_empty() {
+            self.check_project()?;
+        }
         Ok(all)
+    }
+
+    /// Returns an error if the project does not exist, so that a misspelt name is not an empty list.
+    pub(crate) fn check_project(&self) -> Result<()> {
+        let wanted = &self.call.project;
+        if *wanted == ProjectId::default()
+            || self.engine.projects()?.iter().any(|it| it.id == *wanted)
+        {
+            return Ok(());
+        }
+        let why = format!("there is no project `{wanted}`; `tine projects` lists projects");
+        Err(CommandError::refused(ErrorKind::NotFound, why))
+    }
+
+    /// Writes a listing: as JSON if `--json` is set, else one line per item.
+    pub(crate) fn list<T: Serialize>(
+        &self,
+        found: &Listing<T>,
+        line: impl Fn(&T) -> String,
+    ) -> Result<()> {
+        if self.answered_json(|| found)? {
+            return Ok(());
+        }
+        self.screen.text(Paging::Paged, |out| {
+            Ok(found.items.iter().try_for_each(|item| writeln!(out, "{}", line(item)))?)
+        })
     }
 
     /// Writes the answer as JSON if `--json` is set, and returns whether it did.

@@ -127,7 +127,7 @@ impl CliSettings {
         let Some(file) = user_file(named)? else { return Ok(settings) };
         let there = settings.load_file(&file.value, false)?;
         if !there && file.origin != SettingOrigin::Default {
-            let why = format!("there is no file of settings {}", file.value.display());
+            let why = format!("the settings file {} does not exist", file.value.display());
             return Err(CommandError::refused(ErrorKind::NotFound, why));
         }
         Ok(settings)
@@ -149,14 +149,20 @@ impl CliSettings {
     /// Adds the settings of a file that are not yet set. Returns whether the file exists.
     fn load_file(&mut self, path: &Path, of_store: bool) -> Result<bool> {
         let Some(text) = read(path, of_store)? else { return Ok(false) };
-        let written: SettingsFile = toml::from_str(&text).map_err(|error| {
+        self.add(path, &text, of_store)?;
+        Ok(true)
+    }
+
+    /// Adds the settings of a file's text that are not yet set.
+    fn add(&mut self, path: &Path, text: &str, of_store: bool) -> Result<()> {
+        let written: SettingsFile = toml::from_str(text).map_err(|error| {
             let place = error.span().map_or(0, |span| span.start);
-            parse_error(path, &text, place, error.message())
+            parse_error(path, text, place, error.message())
         })?;
         let wrong = |key: &str, why: &str| {
             CommandError::invalid(format!("{}: `{key}` {why}", path.display()))
         };
-        let elsewhere = "says where the store is, and cannot stand in the store's own folder";
+        let elsewhere = "selects a store, and is not allowed in the folder of a store";
         let misplaced = [
             ("store", written.store.is_some()),
             ("server", written.server.is_some()),
@@ -173,7 +179,7 @@ impl CliSettings {
                 .map_err(|error| CommandError::invalid(format!("{}: {error}", path.display())))?;
             if RESERVED_NAMES.contains(&name.as_str()) {
                 let key = format!("models.{name}");
-                return Err(wrong(&key, "has a name that is taken; give it another"));
+                return Err(wrong(&key, "has a reserved name; choose another"));
             }
             let origin = SettingOrigin::File(path.to_owned());
             self.models.entry(name).or_insert(Setting { value: provider, origin });
@@ -208,7 +214,7 @@ impl CliSettings {
             set_if_unset(place, path, value.map(|value| beside.join(value)));
         }
         self.files.push(path.to_owned());
-        Ok(true)
+        Ok(())
     }
 
     /// Returns a configured model, or the built-in one.
@@ -218,7 +224,7 @@ impl CliSettings {
         }
         let Some(set) = self.models.get(name) else {
             let names: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
-            let why = format!("there is no model `{name}`; there is {}", names.join(", "));
+            let why = format!("there is no model `{name}`; expected one of {}", names.join(", "));
             return Err(CommandError::refused(ErrorKind::NotFound, why));
         };
         let model = Model::new(set.value.clone());
@@ -289,6 +295,11 @@ impl Interpreter for UnavailableModel {
     }
 }
 
+/// Checks the text of a user's settings file.
+pub(crate) fn check(path: &Path, text: &str) -> Result<()> {
+    CliSettings::default().add(path, text, false)
+}
+
 fn set_if_unset<T>(place: &mut Option<Setting<T>>, path: &Path, value: Option<T>) {
     if let (None, Some(value)) = (&place, value) {
         *place = Some(Setting { value, origin: SettingOrigin::File(path.to_owned()) });
@@ -339,7 +350,7 @@ fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
         Err(error) => return Err(unreadable(error)),
     };
     if found.len() > MAX_FILE_BYTES {
-        let why = format!("{} is too large for a file of settings", path.display());
+        let why = format!("{} is too large for a settings file", path.display());
         return Err(CommandError::refused(ErrorKind::TooLarge, why));
     }
     fs::read_to_string(path).map(Some).map_err(unreadable)

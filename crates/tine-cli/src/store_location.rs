@@ -42,8 +42,8 @@ impl StoreLocation {
         }
         if looks_like_address(name) {
             let why = format!(
-                "{0} is no folder, no postgres:// address and no http(s):// server; a folder of \
-                 that name is ./{0}",
+                "expected a folder or a postgres:// URL, got `{0}`; use --server for servers, and ./{0} \
+                 for a folder of that name",
                 name.display()
             );
             return Err(CommandError::invalid(why));
@@ -86,7 +86,7 @@ impl StoreLocation {
             StoreLocation::Folder(folder) => folder.clone(),
             StoreLocation::Database(_) => user_dirs::config_folder().ok_or_else(|| {
                 let why = format!(
-                    "no home folder is known; say where {name} is with \
+                    "the home folder is unknown; say where {name} is with \
                                    XDG_CONFIG_HOME"
                 );
                 CommandError::invalid(why)
@@ -101,8 +101,7 @@ impl StoreLocation {
             StoreLocation::Folder(folder) => Ok(folder),
             StoreLocation::Database(_) => Err(CommandError::refused(
                 ErrorKind::Unsupported,
-                "this is done to the files of a store in a folder; give a path, not the address \
-                 of a database",
+                "this command needs a store in a folder, not a database",
             )),
         }
     }

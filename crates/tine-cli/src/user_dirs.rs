@@ -21,7 +21,7 @@ pub(crate) fn demo_store() -> Result<PathBuf> {
 pub(crate) fn keys() -> Result<PathBuf> {
     let folder = config_folder().ok_or_else(|| {
         CommandError::invalid(
-            "no home folder is known; say where keys are kept with XDG_CONFIG_HOME",
+            "the home folder is unknown; say where keys are kept with XDG_CONFIG_HOME",
         )
     })?;
     Ok(folder.join("keys"))
@@ -45,7 +45,7 @@ fn data_folder() -> Result<PathBuf> {
         .or_else(|| absolute_from_env("LOCALAPPDATA"))
         .ok_or_else(|| {
             CommandError::invalid(
-                "no home folder is known; say where the store is with --store PATH",
+                "the home folder is unknown; say where the store is with --store PATH",
             )
         })
 }

@@ -156,7 +156,21 @@ fn a_hash_in_several_conversations_is_ambiguous_without_one() {
     home.ok(&["append", "-c", "other", "--at", "2024-01-15T10:30:00Z", question]);
     let error = home.refused("ambiguous", &["show", "a9d2e63be84c"]);
     assert!(error.contains("in trip") && error.contains("in other"), "{error}");
+    assert!(error.contains("-c ") && !error.contains("digits"), "{error}");
     home.ok(&["show", "a9d2e63be84c", "-c", "other"]);
+}
+
+#[test]
+fn equal_hashes_of_one_conversation_are_told_apart_by_id() {
+    let home = Home::with_trip();
+    let again = ["append", "--at", "2024-01-15T10:30:05Z", "-r", "assistant", "--no-reuse"];
+    home.ok(&[&again[..], &["--parent", "main~1", "-b", "twin", "Late March 🌸"]].concat());
+    let hash = &hash_of(&home, "main")["sha256:".len()..];
+    let error = home.refused("ambiguous", &["show", hash]);
+    assert!(error.contains("by its id") && !error.contains("digits"), "{error}");
+    let id = home.json(&["show", "twin"])["turn_id"].as_str().unwrap().to_owned();
+    assert!(error.contains(&id), "{error}");
+    home.ok(&["show", &id]);
 }
 
 #[test]

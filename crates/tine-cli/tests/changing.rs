@@ -43,7 +43,7 @@ fn another_prompt_is_another_conversation() {
     let home = Home::with_trip();
     let derive = ["derive", "trip", "--system", "Be long.", "--at", "main", "--as", "long"];
     assert_eq!(home.ok(&derive), "conversation long (made, 2 turns taken over)\n");
-    assert!(home.ok(&derive[..4]).contains("there already"));
+    assert!(home.ok(&derive[..4]).contains("existing"));
     assert_eq!(home.json(&["path", "-c", "long"])["root"]["system_prompt"], "Be long.");
 }
 
@@ -109,7 +109,7 @@ fn appending_the_same_again_reuses_it() {
     let home = Home::with_trip();
     let before = home.everything();
     let out = home.ok(&["append", "--parent", "root", "What's the best time to visit Tokyo?"]);
-    assert!(out.contains("(there already)"), "{out}");
+    assert!(out.contains("(reused)"), "{out}");
     assert_eq!(home.everything(), before);
     home.ok(&[
         "append",

@@ -9,9 +9,13 @@ use tine_testkit::database;
 use crate::harness::{Home, IN_DATABASES, Server, is_again, run_suite_again};
 
 /// Tests that are about the files of a store, and why.
-const ABOUT_FILES: [(&str, &str); 3] = [
+const ABOUT_FILES: [(&str, &str); 4] = [
     ("transfer::a_backup_is_a_store_of_its_own", "a database is backed up with its own tools"),
     ("importing::two_stores_exchange_what_is_missing_and_keep_both_lines", "they are in folders"),
+    (
+        "importing::a_rehearsed_sync_counts_what_a_real_one_transfers_and_changes_nothing",
+        "the other store is in a folder",
+    ),
     (
         "importing::a_store_and_a_server_exchange_what_is_missing_and_keep_both_lines",
         "the server's is in a folder",
@@ -19,7 +23,7 @@ const ABOUT_FILES: [(&str, &str); 3] = [
 ];
 
 /// Whole groups of tests that are about something else than the store's records, and why.
-const GROUPS_ELSEWHERE: [(&str, &str); 24] = [
+const GROUPS_ELSEWHERE: [(&str, &str); 25] = [
     ("guides::", "they name their stores and servers themselves"),
     ("reference::", "it is about what the command understands"),
     ("acp::", "they look for the store in a folder"),
@@ -32,6 +36,7 @@ const GROUPS_ELSEWHERE: [(&str, &str); 24] = [
     ("exit_codes::", "they are about errors"),
     ("formats::", "they begin with the file of an older store"),
     ("graph::", "they draw rows that are made up"),
+    ("help::", "they are about spellings"),
     ("learned::", "their records are entries, which the contract and a copy below check"),
     ("mcp::", "they look for the store in a folder"),
     ("output::", "they are about terminals and help"),

@@ -5,10 +5,10 @@ use crate::harness::{Home, finish, stable};
 #[test]
 fn the_demonstration_shows_a_tree_and_what_to_try_next() {
     let home = Home::new();
-    let first = home.ok(&["demo"]);
+    let first = home.demo(&[]);
     insta::assert_snapshot!("demo", stable_path(&first, &home));
-    assert_eq!(home.ok(&["demo"]), first, "running it again just shows it");
-    assert_eq!(home.ok(&["demo", "--fresh"]), first, "made anew, it is the same");
+    assert_eq!(home.demo(&[]), first, "running it again just shows it");
+    assert_eq!(home.demo(&["--fresh"]), first, "created again, it is the same");
     assert_eq!(home.json(&["verify"])["ok"], true);
     let next = first.lines().skip_while(|line| !line.starts_with("Try next")).skip(2);
     for line in next {
@@ -36,7 +36,7 @@ fn stable_path(text: &str, home: &Home) -> String {
 }
 
 #[test]
-fn without_a_store_the_demonstration_has_one_of_its_own() {
+fn without_an_option_the_demonstration_has_a_store_of_its_own() {
     let home = Home::new();
     let run = |arguments: &[&str]| finish(home.command(arguments).env_remove("TINE_STORE"), b"");
     assert_eq!(run(&["demo"]).code, 0);
@@ -46,19 +46,27 @@ fn without_a_store_the_demonstration_has_one_of_its_own() {
     assert_eq!(run(&["new", "mine"]).code, 0);
     assert_eq!(run(&["demo", "--fresh"]).code, 0);
     assert!(run(&["ls"]).out.contains("mine"));
+
+    let named = Home::with_trip();
+    let shown = named.ok(&["demo"]);
+    assert!(shown.contains("tine-demo TINE_CONVERSATION"), "{shown}");
+    assert!(!named.ok(&["ls"]).contains("tokyo"), "the store of the environment is left alone");
 }
 
 #[test]
 fn fresh_deletes_only_what_the_demonstration_made() {
     let home = Home::with_trip();
-    home.ok(&["demo"]);
-    let error = home.refused("protected", &["demo", "--fresh"]);
-    assert!(stable(&error, &home.path("")).contains("was not made by `tine demo`"), "{error}");
+    home.demo(&[]);
+    let store = home.path("store");
+    let fresh = ["demo", "--fresh", "--store", store.to_str().unwrap()];
+    let error = home.refused("protected", &fresh);
+    assert!(stable(&error, &home.path("")).contains("was not created by `tine demo`"), "{error}");
     assert!(home.ok(&["ls"]).contains("trip"));
 
     let other = Home::new();
-    other.ok(&["demo"]);
+    other.demo(&[]);
     other.write("store/letter.txt", "Dear Sir");
-    other.refused("protected", &["demo", "--fresh"]);
+    let store = other.path("store");
+    other.refused("protected", &["demo", "--fresh", "--store", store.to_str().unwrap()]);
     assert!(other.path("store/letter.txt").exists());
 }

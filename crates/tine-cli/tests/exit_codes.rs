@@ -98,6 +98,30 @@ fn names_that_mean_something_else_are_invalid() {
 }
 
 #[test]
+fn without_main_an_append_needs_a_branch() {
+    let home = Home::with_trip();
+    home.ok(&["fork", "main", "--name", "other"]);
+    for remove in [&["branch", "-d", "main"][..], &["branch", "-m", "main", "old"]] {
+        home.ok(remove);
+        let error = home.refused("not_found", &["append", "x"]);
+        assert!(error.contains("`main`") && error.contains("tine branch"), "{error}");
+        home.ok(&["undo"]);
+    }
+    home.ok(&["branch", "-d", "main"]);
+    home.ok(&["append", "-b", "other", "x"]);
+    assert_eq!(home.json(&["path", "other"])["turns"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn without_a_store_every_way_to_one_is_named() {
+    let home = Home::with_trip();
+    let error = home.refused("not_found", &["ls", "--store", "missing"]);
+    for way in ["tine import --discover", "tine new", "--store"] {
+        assert!(error.contains(way), "{error}");
+    }
+}
+
+#[test]
 fn usage_errors_exit_with_2() {
     let home = Home::with_trip();
     for arguments in [&["frobnicate"][..], &["append"], &["show", "a", "b"], &["split", "main"]] {

@@ -165,8 +165,7 @@ impl Home {
             .current_dir(self.folder.path())
             .args(arguments);
         if std::env::var_os(THROUGH_SERVERS).is_some() {
-            let start = || Server::start(&self.path("store"), "127.0.0.1:0", &[]);
-            command.env("TINE_SERVER", &self.server.get_or_init(start).url);
+            command.env("TINE_SERVER", &self.server().url);
         } else {
             command.env("TINE_STORE", self.store());
         }
@@ -191,6 +190,20 @@ impl Home {
         assert_eq!(ran.code, 0, "tine {arguments:?} failed: {ran:?}");
         assert_eq!(ran.err, "", "tine {arguments:?} complained");
         ran.out
+    }
+
+    /// Fills the store with the example, and returns what is shown.
+    pub fn demo(&self, more: &[&str]) -> String {
+        let store = self.store();
+        let place = match std::env::var_os(THROUGH_SERVERS) {
+            Some(_) => ["--server".to_owned(), self.server().url.clone()],
+            None => ["--store".to_owned(), store.to_str().expect("a plain name").to_owned()],
+        };
+        self.ok(&[&["demo", &place[0], &place[1]][..], more].concat())
+    }
+
+    fn server(&self) -> &Server {
+        self.server.get_or_init(|| Server::start(&self.path("store"), "127.0.0.1:0", &[]))
     }
 
     /// The same with `--json`, read.

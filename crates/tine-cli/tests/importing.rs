@@ -33,7 +33,7 @@ fn a_session_comes_in_grows_and_again_adds_nothing() {
     let done = home.json(&["import", &file]);
     assert_eq!((&done["extended"], &done["turns"]), (&1.into(), &2.into()));
     assert_eq!(done["notes"][0]["line"], 4, "the line that is cut is told");
-    assert!(home.ok(&["import", &file]).contains("1 as before"));
+    assert!(home.ok(&["import", &file]).contains("1 unchanged"));
     let tree = home.ok(&["tree", "-c", "claude-code:s-1"]);
     assert!(tree.contains("[main] Rewound and asked again"), "{tree}");
     assert_eq!(home.json(&["verify"])["ok"], true);
@@ -43,7 +43,9 @@ fn a_session_comes_in_grows_and_again_adds_nothing() {
 fn each_folder_that_was_worked_in_can_be_a_project() {
     let home = Home::new();
     let file = home.write("s-1.jsonl", session(2));
-    home.ok(&["import", &file, "--by-folder"]);
+    let done = home.ok(&["import", &file, "--by-folder"]);
+    assert!(done.contains("projects:\n  app: 1 conversation\n"), "{done}");
+    assert_eq!(home.json(&["import", &file, "--by-folder"])["files"], 0);
     assert!(home.ok(&["ls", "--project", "app"]).contains("claude-code:s-1"));
 }
 
@@ -54,7 +56,7 @@ fn of_several_places_those_that_are_there_are_read() {
     let file = home.write("s-1.jsonl", session(2));
     let ran = home.run(&["import", "absent", &file]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.err.contains("absent is not there; the others were brought in"), "{ran:?}");
+    assert!(ran.err.contains("absent does not exist; everything else was imported"), "{ran:?}");
     assert!(home.ok(&["ls"]).contains("claude-code:s-1"));
     home.refused("not_found", &["import", "absent", "gone"]);
     let bundle = home.path("all.jsonl");
@@ -151,6 +153,37 @@ fn two_stores_exchange_what_is_missing_and_keep_both_lines() {
     assert_eq!((home.everything(), other.everything()), (before, beyond), "again there is nothing");
     let own = home.path("store");
     home.refused("invalid", &["sync", own.to_str().unwrap()]);
+}
+
+#[test]
+fn a_rehearsed_sync_counts_what_a_real_one_transfers_and_changes_nothing() {
+    let (home, other) = (Home::with_trip(), Home::new());
+    let there = other.path("store");
+    let there = there.to_str().unwrap();
+    home.refused("not_found", &["sync", there, "--dry-run"]);
+    assert!(!other.path("store").exists());
+    home.ok(&["sync", there, "--create"]);
+    home.ok(&["append", "said here"]);
+    other.ok(&["append", "said there", "and more"]);
+    other.ok(&["new", "notes"]);
+    home.ok(&["new", "own"]);
+    home.ok(&["append", "-c", "own", "a note"]);
+    for side in [&["--pull"][..], &["--push"], &[]] {
+        let (before, beyond) = (home.everything(), other.everything());
+        let planned = home.json(&[&["sync", there, "--dry-run"][..], side].concat());
+        assert_eq!((home.everything(), other.everything()), (before, beyond));
+        if side.is_empty() {
+            assert_eq!(planned["pulled"]["turns"], 0, "all of it came with --pull");
+            continue;
+        }
+        let done = home.json(&[&["sync", there][..], side].concat());
+        for way in ["pulled", "pushed"] {
+            for figure in ["conversations", "diverged", "turns", "operations"] {
+                assert_eq!(planned[way][figure], done[way][figure], "{side:?} {way} {figure}");
+            }
+        }
+    }
+    assert!(home.ok(&["sync", there, "--dry-run"]).contains("would be pulled: "));
 }
 
 #[test]

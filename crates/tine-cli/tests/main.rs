@@ -18,6 +18,7 @@ mod formats;
 mod graph;
 mod guides;
 mod harness;
+mod help;
 mod importing;
 mod learned;
 mod mcp;

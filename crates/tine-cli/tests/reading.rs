@@ -5,7 +5,7 @@ use crate::harness::{Home, hash_of, stable};
 /// The demonstration's conversation, whose hashes are the same on every machine.
 pub fn with_demo() -> Home {
     let home = Home::new();
-    home.ok(&["demo"]);
+    home.demo(&[]);
     home
 }
 

@@ -45,7 +45,7 @@ fn what_was_redacted_matches_what_was_redacted_before() {
     let home = Home::with_trip();
     home.ok(&["append", "--redact", &key()]);
     let again = home.ok(&["append", "--redact", "--parent", "main~1", "--branch", "main", &key()]);
-    assert!(again.contains("(there already)"), "{again}");
+    assert!(again.contains("(reused)"), "{again}");
 }
 
 #[test]

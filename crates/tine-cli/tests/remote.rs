@@ -23,8 +23,8 @@ const ONLY_HERE: [(&str, &str); 13] = [
         "it names the store's folder; a test below shows the same over a server",
     ),
     (
-        "demo::without_a_store_the_demonstration_has_one_of_its_own",
-        "a server is a store that was named",
+        "demo::without_an_option_the_demonstration_has_a_store_of_its_own",
+        "it is about a store in a folder",
     ),
     ("demo::fresh_deletes_only_what_the_demonstration_made", "no file is deleted over a server"),
     (
@@ -52,7 +52,8 @@ const ONLY_HERE: [(&str, &str); 13] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 12] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 13] = [
+    ("help::", "it is about spellings"),
     ("guides::", "they name their stores and servers themselves"),
     ("reference::", "it is about what the command understands"),
     ("acp::", "an editor starts the command beside the store"),
@@ -110,13 +111,13 @@ fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
     let run = "int_00000000000000000000000000000000";
     let calls: [(&[&str], &str); 8] = [
         (&["backup", "copy"], "tine export --all"),
-        (&["interpret", "--run"], "by itself"),
-        (&["interpret", "--replay", run], "--show RUN --bytes"),
-        (&["pack"], "packs by itself"),
+        (&["run", "work"], "itself"),
+        (&["run", "replay", run], "show RUN --bytes"),
+        (&["store", "pack"], "in the background"),
         (&["token", "list"], "--store PATH"),
         (&["serve"], "--store PATH"),
-        (&["demo", "--fresh"], "tine purge"),
-        (&["completions", "bash", "--server", &remote.server.url], "leave --server away"),
+        (&["demo", "--fresh", "--server", &remote.server.url], "tine store purge"),
+        (&["completions", "bash", "--server", &remote.server.url], "leave --server out"),
     ];
     for (arguments, instead) in calls {
         let ran = remote.run(arguments);
@@ -130,11 +131,12 @@ fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
 fn the_demonstration_is_the_same_over_a_server_hash_for_hash() {
     let (here, there) = (Home::new(), Remote::new(&[]));
     let here = finish(here.command(&["demo"]).args(["--store", "demo"]), b"");
-    let first = there.run(&["demo"]);
+    let demo = ["demo", "--server", &there.server.url];
+    let first = there.run(&demo);
     let tree = |out: &str| out.split("Try next").next().unwrap_or_default().to_owned();
     assert_eq!(tree(&first.out), tree(&here.out), "{first:?}");
     assert!(first.out.contains(&format!("export TINE_SERVER={} ", there.server.url)));
-    assert_eq!(there.run(&["demo"]).out, first.out, "running it again just shows it");
+    assert_eq!(there.run(&demo).out, first.out, "running it again just shows it");
     assert!(there.run(&["verify"]).out.contains("all is well"));
 }
 

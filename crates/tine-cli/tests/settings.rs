@@ -223,3 +223,34 @@ fn a_model_that_cannot_be_asked_here_fails_its_runs_and_no_other_command() {
     assert_eq!(ran.code, 0, "the turn is kept: {ran:?}");
     assert!(ran.out.contains("failed  far  `models.far.base_url`"), "{}", ran.out);
 }
+
+#[test]
+fn settings_are_read_and_written_one_by_one() {
+    let home = home_with("# mine\nactor = \"ada\"  # me\n");
+    assert_eq!(ok(&home, &["config", "get", "actor"]), "ada\n");
+    ok(&home, &["config", "set", "actor", "eve"]);
+    ok(&home, &["config", "set", "interpret.default", "rules"]);
+    let file = || std::fs::read_to_string(home.path(".config/tine/tine.toml")).unwrap();
+    assert_eq!(file(), "# mine\nactor = \"eve\"  # me\n\n[interpret]\ndefault = \"rules\"\n");
+    assert_eq!(ok(&home, &["config", "get", "interpret.default"]), "rules\n");
+    assert_eq!(ok(&home, &["--json", "config", "get", "actor"]).matches("eve").count(), 1);
+    ok(&home, &["config", "unset", "actor"]);
+    assert!(!file().contains("eve"), "{}", file());
+    ok(&home, &["config", "set", "store", "kept"]);
+    let before = file();
+    let refused: [(&[&str], &str); 5] = [
+        (&["set", "server", "http://127.0.0.1:1"], "both set"),
+        (&["set", "colour", "red"], "expected one of"),
+        (&["set", "models.local.kind", "ollama"], "tine config path"),
+        (&["set", "actor", ""], "empty"),
+        (&["get", "server"], "not set"),
+    ];
+    for (wrong, says) in refused {
+        let ran = run(&home, &[&["config"][..], wrong].concat());
+        assert!(ran.code != 0 && ran.err.contains(says), "{wrong:?}: {ran:?}");
+        assert_eq!(file(), before);
+    }
+    let none = Home::new();
+    ok(&none, &["config", "set", "actor", "ada"]);
+    assert_eq!(ok(&none, &["config", "get", "actor"]), "ada\n");
+}

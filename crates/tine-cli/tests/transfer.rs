@@ -87,7 +87,24 @@ fn a_backup_is_a_store_of_its_own() {
     let folder = home.path("backup");
     let folder = folder.to_str().unwrap();
     home.ok(&["backup", folder]);
-    let copy = finish(home.command(&["export", "--all", "--store", folder]).arg("--json"), b"");
-    assert_eq!(copy.out, home.everything());
-    home.refused("invalid", &["backup", folder]);
+    let exported = |home: &Home| {
+        finish(&mut home.command(&["export", "--all", "--store", folder, "--json"]), b"").out
+    };
+    assert!(exported(&home) == home.everything(), "reading a backup does not change it");
+    for number in 0..2 {
+        home.ok(&["append", &format!("{number}")]);
+        home.ok(&["store", "backup", folder]);
+        assert!(exported(&home) == home.everything(), "a later backup replaces it");
+    }
+    home.ok(&["append", "elsewhere", "--store", folder]);
+    let error = home.refused("protected", &["backup", folder]);
+    assert!(error.contains("changed since"), "{error}");
+    let other = Home::with_trip();
+    let store = other.path("store");
+    let error = home.refused("protected", &["backup", store.to_str().unwrap()]);
+    assert!(error.contains("not a backup"), "{error}");
+    assert!(other.ok(&["log"]).contains("Late March"));
+    let names = std::fs::read_dir(home.path("")).unwrap().map(|it| it.unwrap().file_name());
+    let names: Vec<_> = names.collect();
+    assert!(!format!("{names:?}").contains("tine-backup"), "{names:?}");
 }

@@ -55,6 +55,8 @@ pub struct ImportSummary {
     pub attachments: u64,
     /// Turns that were not imported because they were deleted in this store.
     pub withheld: u64,
+    /// Conversations per project, created or already there.
+    pub projects: BTreeMap<ProjectId, u64>,
     /// Redacted secrets, by kind.
     pub redacted: BTreeMap<String, u64>,
 }
@@ -312,6 +314,7 @@ impl<'e> Importer<'e> {
             return Ok(());
         }
         let project = self.project(tree.folder.as_deref())?;
+        *self.summary.projects.entry(project.clone()).or_default() += 1;
         let (id, forked) = self.id(format, &project, &tree);
         if forked {
             let own: String = tree.id.chars().take(8).collect();

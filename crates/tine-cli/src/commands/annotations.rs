@@ -1,26 +1,31 @@
 //! `tine bookmark`, `tag` and `title`: annotations of turns and conversations.
 
-use clap::Args;
-use tine_api::{BookmarkView, Listing};
+use clap::{Args, Subcommand};
 use tine_core::Reference;
 use tine_engine::{ConversationPatch, MetadataPatch, TurnView};
 
 use crate::arguments::{names_root, reference};
 use crate::command_error::{CommandError, Result};
 use crate::session::CliSession;
+use crate::terminal::short_time;
 use crate::terminal::text::{cut, visible, width};
-use crate::terminal::{Paging, short_time};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    override_usage = "tine bookmark [NAME] [REF]\n       tine bookmark COMMAND",
+    after_help = "\
 Examples:
-  tine bookmark                     list them
-  tine bookmark cheap main~3        set one, or move it
-  tine bookmark --delete cheap")]
+  tine bookmark                     list bookmarks
+  tine bookmark set cheap main~3    set one, or move it
+  tine bookmark delete cheap"
+)]
 pub(crate) struct BookmarkArgs {
-    /// The bookmark to set; without it, all of the project are listed
+    #[command(subcommand)]
+    subcommand: Option<BookmarkCommand>,
+    /// Bookmark to set; without it, all bookmarks of the project are listed
     name: Option<String>,
-    /// The turn
+    /// Turn that it marks
     #[arg(value_name = "REF", value_parser = reference, default_value = "main")]
     turn: Reference,
     /// Delete a bookmark; its turn stays
@@ -28,22 +33,46 @@ pub(crate) struct BookmarkArgs {
     delete: Option<String>,
 }
 
-pub(crate) fn bookmark(session: &CliSession, args: &BookmarkArgs) -> Result<()> {
-    let done = match (&args.name, &args.delete) {
-        (None, None) => return list(session),
-        (Some(name), _) => {
-            let (name, turn) = (session.name(name)?, session.turn(&args.turn)?);
-            session.engine.set_bookmark(&session.call, name, turn)?
+#[derive(Debug, Subcommand)]
+enum BookmarkCommand {
+    /// List the bookmarks of the project
+    List,
+    /// Set a bookmark, or move it
+    Set {
+        /// Name of the bookmark
+        name: String,
+        /// Turn that it marks
+        #[arg(value_name = "REF", value_parser = reference, default_value = "main")]
+        turn: Reference,
+    },
+    /// Delete a bookmark; its turn stays
+    Delete {
+        /// Name of the bookmark
+        name: String,
+    },
+}
+
+pub(crate) fn bookmark(session: &CliSession, args: BookmarkArgs) -> Result<()> {
+    let command = match (args.subcommand, args.name, args.delete) {
+        (Some(command), ..) => command,
+        (None, Some(name), _) => BookmarkCommand::Set { name, turn: args.turn },
+        (None, None, Some(name)) => BookmarkCommand::Delete { name },
+        (None, None, None) => BookmarkCommand::List,
+    };
+    let (done, verb) = match command {
+        BookmarkCommand::List => return list(session),
+        BookmarkCommand::Set { name, turn } => {
+            let (name, turn) = (session.name(&name)?, session.turn(&turn)?);
+            (session.engine.set_bookmark(&session.call, name, turn)?, "is on")
         }
-        (None, Some(name)) => {
-            let name = session.name(name)?;
-            session.engine.delete_bookmark(&session.call, &name)?
+        BookmarkCommand::Delete { name } => {
+            let name = session.name(&name)?;
+            (session.engine.delete_bookmark(&session.call, &name)?, "deleted; it was on")
         }
     };
     if session.answered_json(|| done.clone())? {
         return Ok(());
     }
-    let verb = if args.delete.is_some() { "deleted; it was on" } else { "is on" };
     let name = session.screen.paint.bookmark(&visible(done.name.as_str()));
     let hash = session.screen.paint.hash(&done.turn_hash.short());
     session.screen.line(&format!("★ {name} {verb} {hash}"))
@@ -51,46 +80,39 @@ pub(crate) fn bookmark(session: &CliSession, args: &BookmarkArgs) -> Result<()> 
 
 fn list(session: &CliSession) -> Result<()> {
     let ask = |page| session.engine.bookmarks(&session.call, page);
-    let mut bookmarks = session.pages(None, ask)?.items;
+    let mut found = session.pages(None, ask)?;
     if let Some(named) = session.named_conversation() {
-        bookmarks.retain(|bookmark| bookmark.conversation == *named);
-    }
-    let views = || bookmarks.to_vec();
-    if session.answered_json(|| Listing::<BookmarkView>::all(views()))? {
-        return Ok(());
+        found.items.retain(|bookmark| bookmark.conversation == *named);
     }
     let paint = session.screen.paint;
-    let column = bookmarks.iter().map(|it| width(it.name.as_str())).max().unwrap_or(0);
-    session.screen.text(Paging::Paged, |out| {
-        for bookmark in &bookmarks {
-            let gap = " ".repeat(column.saturating_sub(width(bookmark.name.as_str())));
-            let name = paint.bookmark(&visible(bookmark.name.as_str()));
-            let hash = paint.hash(&bookmark.turn_hash.short());
-            let time = paint.dim(&short_time(bookmark.created_at));
-            let conversation = visible(bookmark.conversation.as_str());
-            writeln!(out, "{name}{gap}  {hash}  {time}  {conversation}")?;
-        }
-        Ok(())
+    let column = found.items.iter().map(|it| width(it.name.as_str())).max().unwrap_or(0);
+    session.list(&found, |bookmark| {
+        let gap = " ".repeat(column.saturating_sub(width(bookmark.name.as_str())));
+        let name = paint.bookmark(&visible(bookmark.name.as_str()));
+        let hash = paint.hash(&bookmark.turn_hash.short());
+        let time = paint.dim(&short_time(bookmark.created_at));
+        let conversation = visible(bookmark.conversation.as_str());
+        format!("{name}{gap}  {hash}  {time}  {conversation}")
     })
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tine tag main                     show them
-  tine tag main good budget         add two
-  tine tag main --remove budget")]
+  tine turn tag main                list the tags
+  tine turn tag main good budget    add two tags
+  tine turn tag main --remove budget")]
 pub(crate) struct TagArgs {
-    /// The turn
+    /// Turn
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Reference,
     /// Tags to add
     #[arg(value_name = "TAG")]
     tags: Vec<String>,
-    /// A tag to add; can be given several times
+    /// Tag to add; can be repeated
     #[arg(short, long, value_name = "TAG", allow_hyphen_values = true)]
     add: Vec<String>,
-    /// A tag to remove; can be given several times
+    /// Tag to remove; can be repeated
     #[arg(short, long, value_name = "TAG", allow_hyphen_values = true)]
     remove: Vec<String>,
 }
@@ -122,22 +144,22 @@ pub(crate) fn tag(session: &CliSession, args: TagArgs) -> Result<()> {
     override_usage = "tine title [OPTIONS] <REF> [TEXT]\n       tine title [OPTIONS] --whole [TEXT]",
     after_help = "\
 Examples:
-  tine title main 'The plan'        title a turn
-  tine title main                   show its title
-  tine title --whole 'Tokyo'        title the conversation
+  tine title --whole 'Tokyo'        set the title of the conversation
+  tine title main 'The plan'        set the title of a turn
+  tine title main                   show it
   tine title main --clear --force"
 )]
 pub(crate) struct TitleArgs {
-    /// The turn, unless --whole is given, and the title
+    /// Turn (without --whole), and the new title
     #[arg(value_name = "REF TEXT", num_args = 0..=2)]
     words: Vec<String>,
-    /// The conversation instead of a turn
+    /// Title of the conversation instead of a turn
     #[arg(short, long)]
     whole: bool,
-    /// Replace a title that is set already
+    /// Replace an existing title
     #[arg(short, long)]
     force: bool,
-    /// The machine's title, shown only while there is no other and nothing follows
+    /// Set the automatic title, which any other title hides
     #[arg(long, conflicts_with = "whole")]
     auto: bool,
     /// Remove the title
@@ -150,17 +172,19 @@ pub(crate) fn title(session: &CliSession, args: TitleArgs) -> Result<()> {
     let turn = if args.whole { None } else { words.next() };
     let text = words.next();
     if words.next().is_some() {
-        return Err(CommandError::invalid("give one title; put several words in quotes"));
+        return Err(CommandError::invalid("expected one title; quote titles of several words"));
     }
     let change = match (text, args.clear) {
-        (Some(_), true) => return Err(CommandError::invalid("give a title or --clear, not both")),
+        (Some(_), true) => {
+            return Err(CommandError::invalid("TEXT and --clear exclude each other"));
+        }
         (Some(text), false) => Some(Some(text.to_owned())),
         (None, true) => Some(None),
         (None, false) => None,
     };
     match turn {
         None if !args.whole => {
-            Err(CommandError::invalid("say which turn, or --whole for the conversation"))
+            Err(CommandError::invalid("name a turn, or pass --whole for the conversation"))
         }
         None => title_conversation(session, change, args.force),
         Some(turn) => {

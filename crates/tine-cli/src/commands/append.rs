@@ -21,27 +21,27 @@ use crate::terminal::text::visible;
 use crate::transcript;
 
 /// Marks turns that already existed.
-const REUSED_SUFFIX: &str = "(there already)";
+const REUSED_SUFFIX: &str = "(reused)";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Turns that are there already are taken instead of made again, so sending a whole \
-conversation with --parent root each time is a normal way to work.
+Turns that exist already are reused, so a program may send its whole conversation with \
+--parent root each time.
 
 Examples:
   tine append 'What is the best time to visit Tokyo?'
   tine append --role assistant 'Late March 🌸'
-  date | tine append -
+  date | tine append
   tine append --messages chat.json --parent root
   tine append --parent main~2 --branch other 'And in autumn?'
   tine append --role assistant --no-reuse --parent main --branch second 'Another answer'
   tine append -c notes --create 'The first turn of a new conversation'")]
 pub(crate) struct AppendArgs {
-    /// What is said; `-` reads it from standard input
-    #[arg(value_name = "TEXT", required_unless_present = "messages")]
+    /// Text of the turn [default: standard input, if it is not a terminal]
+    #[arg(value_name = "TEXT")]
     text: Vec<String>,
-    /// Messages from a file (`-`: standard input): a JSON array, one object, JSON Lines, or a
-    /// request as `tine path --format` writes it for OpenAI and Anthropic
+    /// File with messages (`-` for standard input): a JSON array, one object, JSON Lines, or an
+    /// OpenAI or Anthropic request as `tine turn path --format` writes it
     #[arg(
         short,
         long,
@@ -49,48 +49,53 @@ pub(crate) struct AppendArgs {
         conflicts_with_all = ["text", "role", "tool_call_id", "partial", "created_at"]
     )]
     messages: Option<PathBuf>,
-    /// Who speaks
+    /// Role of the turn
     #[arg(short, long, default_value = "user", value_parser = role_parser())]
     role: Role,
-    /// The call that a tool turn answers
+    /// Id of the tool call that a tool turn answers
     #[arg(long, value_name = "ID")]
     tool_call_id: Option<String>,
-    /// Where to start: a turn or `root` [default: the branch's tip]
+    /// Turn to append to, or `root` [default: the tip of the branch]
     #[arg(short, long, value_name = "REF", value_parser = reference)]
     parent: Option<Reference>,
-    /// The branch that follows; a new one needs --parent [default: main]
+    /// Branch to append to; a new one needs --parent [default: main]
     #[arg(short, long)]
     branch: Option<String>,
-    /// Refuse if the branch does not end here
+    /// Refuse if this is not the tip of the branch
     #[arg(long, alias = "expect-tip", value_name = "REF", value_parser = reference)]
     expected_tip: Option<Reference>,
-    /// What to do then: refuse, or fork there
+    /// What to do if --expected-tip does not match
     #[arg(long, value_name = "WHAT", default_value = "refuse", requires = "expected_tip")]
     on_conflict: ConflictChoice,
-    /// Make new turns also where equal ones are
+    /// Add new turns even where equal ones exist
     #[arg(long)]
     no_reuse: bool,
-    /// The turn broke off before its end
+    /// Mark the turn as incomplete
     #[arg(long)]
     partial: bool,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
-    /// When it was said, as RFC 3339 [default: now]
+    /// Time of the turn, as RFC 3339 [default: now]
     #[arg(long, alias = "at", value_name = "TIME")]
     created_at: Option<Timestamp>,
-    /// Replace what has the shape of a secret before it is recorded
+    /// Replace text that looks like a secret before it is recorded
     #[arg(long)]
     redact: bool,
-    /// Make the store and the conversation if they are not there
+    /// Create the store and the conversation if they do not exist
     #[arg(long)]
     create: bool,
-    /// Whether `-` is said and not read from standard input.
+    /// Whether `-` is a text instead of standard input.
     #[arg(skip)]
     literal: bool,
 }
 
 impl AppendArgs {
+    /// Returns whether the text comes from standard input without being asked for with `-`.
+    pub(crate) fn reads_stdin_unasked(&self) -> bool {
+        self.text.is_empty() && self.messages.is_none()
+    }
+
     /// Returns the arguments that append a user's text as it is.
     pub(crate) fn literal_text(text: &str) -> Self {
         AppendArgs {
@@ -158,6 +163,9 @@ fn read_input(args: &AppendArgs, limits: &Limits) -> Result<InputMessages> {
         true => args.text.join(" "),
         false => input::text_or_stdin(&args.text, limits)?,
     };
+    if args.reads_stdin_unasked() && text.is_empty() {
+        return Err(CommandError::invalid("nothing to append: standard input is empty"));
+    }
     let message = Message {
         role: args.role,
         body: input::body(text, args.role, limits)?,
@@ -207,8 +215,8 @@ fn check_prompt(conversation: &ConversationView, prompt: Option<String>) -> Resu
     let own = conversation.root.as_ref().and_then(|root| root.system_prompt.as_ref());
     if prompt.is_some() && prompt.as_ref() != own {
         return Err(CommandError::invalid(format!(
-            "the messages come with another system prompt than `{}` has; leave `system` out, or \
-             append them to a new conversation with -c NAME --create",
+            "the messages have another system prompt than `{}`; leave `system` out, or append them \
+             to a new conversation with -c NAME --create",
             conversation.id
         )));
     }
@@ -232,10 +240,10 @@ fn report(session: &CliSession, done: &Appended) -> Result<()> {
         };
         write!(out, "{label} ends on {tip}")?;
         if done.forked {
-            write!(out, " (a new branch: somebody else was first)")?;
+            write!(out, " (a new branch: the tip had moved)")?;
         }
         if done.replayed {
-            write!(out, " (answer of an earlier call with this key)")?;
+            write!(out, " (result of an earlier call with this key)")?;
         }
         if done.undone {
             write!(out, " (undone since)")?;

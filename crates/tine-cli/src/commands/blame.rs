@@ -24,24 +24,24 @@ use crate::transcript::one_line;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Answers with the turn that said it first on the way to where the branch ends, the commit that \
-covers that turn, and, where it came from another branch, the merge that brought it.
+Shows the first turn on the path that contains the text, the commit that covers the turn, and the \
+merge that brought it if it came from another branch.
 
 Examples:
-  tine blame 'cherry blossom'
-  tine blame 'cherry blossom' --at osaka
-  tine blame --entity ent_0123456789abcdef0123456789abcdef --field budget")]
+  tine commit blame 'cherry blossom'
+  tine commit blame 'cherry blossom' --at osaka
+  tine commit blame --entity ent_0123456789abcdef0123456789abcdef --field budget")]
 pub(crate) struct BlameArgs {
-    /// A piece of text, letter for letter
+    /// Text to look for, matched exactly
     #[arg(required_unless_present = "entity", conflicts_with = "entity")]
     text: Option<String>,
-    /// The entity whose field is meant
+    /// Entity that has the field
     #[arg(long, value_name = "ENTITY", requires = "field")]
     entity: Option<String>,
-    /// The field
+    /// Field to look for
     #[arg(long, requires = "entity")]
     field: Option<String>,
-    /// Where the path ends [default: main]
+    /// End of the path [default: main]
     #[arg(long, value_name = "REF", value_parser = reference)]
     at: Option<Reference>,
 }
@@ -79,9 +79,9 @@ fn write_blamed(out: &mut dyn Write, session: &CliSession, it: &Blamed) -> Resul
     match (it.turn, it.role, it.said_at) {
         (Some(turn), Some(role), Some(at)) => {
             let (hash, role) = (paint.hash(&turn.short()), paint.role(role, role.as_str()));
-            facts.push(row("said in", format!("{hash}  {role}  {}", paint.dim(&short_time(at)))));
+            facts.push(row("turn", format!("{hash}  {role}  {}", paint.dim(&short_time(at)))));
         }
-        _ => facts.push(row("said in", "no turn: it was stored from elsewhere")),
+        _ => facts.push(row("turn", "none: it was stored without a turn")),
     }
     if let (Some(quote), Some((start, end))) = (&it.quote, it.span) {
         let quote = cut(quote, room(&session.screen, 34));
@@ -109,8 +109,8 @@ fn end(session: &CliSession, at: Option<Reference>) -> Result<TurnRef> {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tine bisect --contains TEXT\n       \
-        tine bisect --entity E --field F [--value JSON]\n       \
-        tine bisect run COMMAND…",
+        tine commit bisect --entity E --field F [--value JSON]\n       \
+        tine commit bisect run COMMAND…",
     after_help = "\
 The command of `run` gets the path so far as JSON on standard input, and TINE_TURN_ID and \
 TINE_TURN_HASH in its environment. It exits with 0 where all is still good, with 125 where it \
@@ -118,36 +118,36 @@ cannot tell, and with anything else below 128 where it is bad. What it says goes
 error.
 
 Examples:
-  tine bisect --contains Osaka
-  tine bisect --entity ent_0123456789abcdef0123456789abcdef --field budget --value 3000
-  tine bisect run sh -c '! grep -q Osaka'
-  tine bisect --at osaka run ./check.py"
+  tine commit bisect --contains Osaka
+  tine commit bisect --entity ent_0123456789abcdef0123456789abcdef --field budget --value 3000
+  tine commit bisect run sh -c '! grep -q Osaka'
+  tine commit bisect --at osaka run ./check.py"
 )]
 pub(crate) struct BisectArgs {
     #[command(subcommand)]
     run: Option<BisectRun>,
-    /// Something was said that contains this text
+    /// Match turns that contain this text
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["entity", "field", "value"])]
     contains: Option<String>,
-    /// The entity whose field is meant
+    /// Entity that has the field
     #[arg(long, value_name = "ENTITY", requires = "field")]
     entity: Option<String>,
-    /// The field has a value
+    /// Match when this field has a value
     #[arg(long, requires = "entity")]
     field: Option<String>,
-    /// The field has this value
+    /// Match when the field has this value
     #[arg(long, value_name = "JSON", requires = "field", allow_hyphen_values = true)]
     value: Option<String>,
-    /// Where the path ends [default: main]
+    /// End of the path [default: main]
     #[arg(long, value_name = "REF", value_parser = reference)]
     at: Option<Reference>,
 }
 
 #[derive(Debug, Subcommand)]
 enum BisectRun {
-    /// Let a command tell good from bad
+    /// Test paths with a command: exit code 0 is good
     Run {
-        /// The command and its arguments
+        /// Command and its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
@@ -165,13 +165,13 @@ pub(crate) fn bisect(session: &CliSession, args: BisectArgs) -> Result<()> {
             Predicate::Fact { entity: entity(&of)?, field, value }
         }
         _ => {
-            let why = "say what to look for: --contains TEXT, --entity E --field F, or run COMMAND";
+            let why = "pass --contains TEXT, --entity E --field F, or run COMMAND";
             return Err(CommandError::invalid(why));
         }
     };
     let query = BisectQuery { at, predicate };
     let found = session.engine.versioning().bisect(&session.call, query)?;
-    report(session, &found, "holds first at")
+    report(session, &found, "the first match is")
 }
 
 fn report(session: &CliSession, found: &Bisected, what: &str) -> Result<()> {
@@ -181,7 +181,7 @@ fn report(session: &CliSession, found: &Bisected, what: &str) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         writeln!(out, "{what}  {}", one_line(&session.screen, &found.turn, what.len() + 2))?;
         let (looked, path) = (found.tested, count(found.path as u64, "turn"));
-        Ok(writeln!(out, "looked at {looked} of {path}")?)
+        Ok(writeln!(out, "tested {looked} of {path}")?)
     })
 }
 
@@ -210,10 +210,10 @@ fn run(session: &CliSession, at: TurnRef, command: &[String]) -> Result<()> {
     })?;
     let (first, tested) = found.map_err(|why| match why {
         NoFirst::Never => CommandError::invalid(
-            "the command says that all is good at the end of the path; there is nothing to find",
+            "the command exits with 0 at the end of the path; nothing to find",
         ),
         NoFirst::Skipped => CommandError::invalid(
-            "the command could not tell too often; the first bad turn is one of those it skipped",
+            "the command skipped too many turns; the first bad turn is one of them",
         ),
     })?;
     let turn: TurnView = path.turns[first].clone();
@@ -240,7 +240,7 @@ fn judge_prefix(path: &PathPage, index: usize, command: &[String]) -> Result<Bis
         .stdin(Stdio::piped())
         .stdout(io::stderr())
         .spawn()
-        .map_err(|error| unusable(format!("it cannot be started: {error}")))?;
+        .map_err(|error| unusable(format!("cannot start it: {error}")))?;
     let mut stdin = child.stdin.take().expect("it was piped");
     // The command need not read its input, so write errors are ignored.
     let writer = std::thread::spawn(move || stdin.write_all(&document));

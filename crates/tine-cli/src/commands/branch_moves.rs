@@ -1,7 +1,7 @@
 //! `tine revert`, `restore` and `tails`: moves branches and lists the turns that no branch reaches.
 
 use clap::Args;
-use tine_api::{Listing, Tail};
+use tine_api::Listing;
 use tine_core::{ErrorKind, Reference};
 use tine_engine::{BranchView, MoveBranch};
 
@@ -9,25 +9,25 @@ use crate::arguments::reference;
 use crate::command_error::Result;
 use crate::commands::branches::ends_on;
 use crate::session::CliSession;
+use crate::terminal::short_time;
 use crate::terminal::text::{count, cut};
-use crate::terminal::{Paging, short_time};
 
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tine revert [OPTIONS] [BRANCH] <REF>",
     after_help = "\
-What the branch leaves behind stays in the tree; `tine tails` lists it and \
-`tine restore` goes back to it.
+Turns after REF stay in the tree; `tine branch tails` lists them and `tine branch restore` moves the \
+branch back to them.
 
 Examples:
   tine revert main~2
   tine revert osaka a9d2e63be84c"
 )]
 pub(crate) struct RevertArgs {
-    /// The branch, if it is not main, and the turn to go back to
+    /// Branch (main if omitted) and the turn to move it to
     #[arg(value_name = "REF", num_args = 1..=2, required = true)]
     words: Vec<String>,
-    /// Refuse if the branch does not end here
+    /// Refuse if this is not the tip of the branch
     #[arg(long, alias = "expect-tip", value_name = "REF", value_parser = reference)]
     expected_tip: Option<Reference>,
 }
@@ -56,20 +56,20 @@ fn moved(session: &CliSession, branch: &BranchView) -> Result<()> {
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tine restore [OPTIONS] [BRANCH] [REF]",
+    override_usage = "tine branch restore [OPTIONS] [BRANCH] [REF]",
     after_help = "\
-Without a turn, the branch goes back to where its last revert found it.
+Without REF, the branch moves back to its tip before the last revert.
 
 Examples:
-  tine restore
-  tine restore osaka
-  tine restore main a9d2e63be84c"
+  tine branch restore
+  tine branch restore osaka
+  tine branch restore main a9d2e63be84c"
 )]
 pub(crate) struct RestoreArgs {
-    /// The branch, if it is not main, and the turn to go forward to
+    /// Branch (main if omitted) and the turn to move it to
     #[arg(value_name = "REF", num_args = 0..=2)]
     words: Vec<String>,
-    /// Refuse if the branch does not end here
+    /// Refuse if this is not the tip of the branch
     #[arg(long, alias = "expect-tip", value_name = "REF", value_parser = reference)]
     expected_tip: Option<Reference>,
 }
@@ -97,27 +97,20 @@ pub(crate) fn restore(session: &CliSession, args: RestoreArgs) -> Result<()> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tine tails
-  tine restore main a9d2e63be84c    take one up again
-  tine fork a9d2e63be84c            or give it a branch of its own")]
+  tine branch tails
+  tine branch restore main a9d2e63be84c   move main to the end of one
+  tine fork a9d2e63be84c                  create a branch for it")]
 pub(crate) struct TailsArgs {}
 
 pub(crate) fn tails(session: &CliSession) -> Result<()> {
     let conversation = session.conversation()?;
     let tails = session.engine.tails(&session.call, &conversation)?;
-    let views = || tails.to_vec();
-    if session.answered_json(|| Listing::<Tail>::all(views()))? {
-        return Ok(());
-    }
     let paint = session.screen.paint;
-    session.screen.text(Paging::Paged, |out| {
-        for tail in &tails {
-            let hash = paint.hash(&tail.leaf_hash.short());
-            let turns = count(tail.turns, "turn");
-            let time = paint.dim(&short_time(tail.created_at));
-            let room = session.screen.columns.map_or(80, |columns| columns.saturating_sub(44));
-            writeln!(out, "{hash}  {turns:>10}  {time}  {}", cut(&tail.preview, room))?;
-        }
-        Ok(())
+    session.list(&Listing::all(tails), |tail| {
+        let hash = paint.hash(&tail.leaf_hash.short());
+        let turns = count(tail.turns, "turn");
+        let time = paint.dim(&short_time(tail.created_at));
+        let room = session.screen.columns.map_or(80, |columns| columns.saturating_sub(44));
+        format!("{hash}  {turns:>10}  {time}  {}", cut(&tail.preview, room))
     })
 }

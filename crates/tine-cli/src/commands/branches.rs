@@ -7,27 +7,28 @@ use tine_engine::{BranchView, Fork, ForkPoint};
 
 use crate::arguments::{names_root, reference};
 use crate::command_error::Result;
+use crate::commands::branch_moves::{self, RestoreArgs, TailsArgs};
 use crate::session::CliSession;
+use crate::terminal::short_time;
 use crate::terminal::text::{visible, width};
-use crate::terminal::{Paging, short_time};
 
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    override_usage = "tine branch [OPTIONS] [NAME]\n       tine branch list|rename|delete …",
+    override_usage = "tine branch [NAME] [--at REF]\n       tine branch COMMAND",
     after_help = "\
 Examples:
-  tine branch                       list them
-  tine branch osaka --at main~4     make one
+  tine branch                       list branches
+  tine branch osaka --at main~4     create one
   tine branch rename osaka kansai   or: tine branch -m osaka kansai
   tine branch delete kansai         or: tine branch -d kansai"
 )]
 pub(crate) struct BranchArgs {
     #[command(subcommand)]
     subcommand: Option<BranchCommand>,
-    /// The branch to make; without it, all are listed
+    /// Branch to create; without it, branches are listed
     name: Option<String>,
-    /// The turn it ends on
+    /// Turn where it ends [default: main]
     #[arg(long, value_name = "REF", value_parser = reference, requires = "name")]
     at: Option<Reference>,
     /// Delete a branch; its turns stay
@@ -42,53 +43,68 @@ pub(crate) struct BranchArgs {
 enum BranchCommand {
     /// List branches
     List,
+    /// Create a branch
+    Create {
+        /// Name of the branch
+        name: String,
+        /// Turn where it ends [default: main]
+        #[arg(long, value_name = "REF", value_parser = reference)]
+        at: Option<Reference>,
+    },
     /// Rename a branch; its id stays
     Rename {
-        /// Its name or id
+        /// Name or id of the branch
         old: String,
-        /// Its new name
+        /// New name
         new: String,
     },
     /// Delete a branch; its turns stay
     Delete {
-        /// Its name or id
+        /// Name or id of the branch
         name: String,
     },
+    /// Move a branch forward again after a revert
+    Restore(RestoreArgs),
+    /// List lines of turns that no branch reaches
+    Tails(TailsArgs),
 }
 
 pub(crate) fn branch(session: &CliSession, args: BranchArgs) -> Result<()> {
-    match (args.subcommand, args.delete, args.rename.as_deref(), args.name) {
-        (Some(BranchCommand::Rename { old, new }), ..) => rename(session, &old, &new),
-        (_, _, Some([old, new]), _) => rename(session, old, new),
-        (Some(BranchCommand::Delete { name }), ..) | (_, Some(name), ..) => delete(session, &name),
-        (None, None, _, Some(name)) => {
-            let at = match args.at {
-                Some(at) => at,
-                None => session.tip()?,
-            };
-            make(session, ForkPoint::At(at), Some(&name), None)
-        }
+    match args.subcommand {
+        Some(BranchCommand::List) => return list(session),
+        Some(BranchCommand::Create { name, at }) => return create(session, &name, at),
+        Some(BranchCommand::Rename { old, new }) => return rename(session, &old, &new),
+        Some(BranchCommand::Delete { name }) => return delete(session, &name),
+        Some(BranchCommand::Restore(args)) => return branch_moves::restore(session, args),
+        Some(BranchCommand::Tails(_)) => return branch_moves::tails(session),
+        None => {}
+    }
+    match (args.delete, args.rename.as_deref(), args.name) {
+        (Some(name), ..) => delete(session, &name),
+        (_, Some([old, new]), _) => rename(session, old, new),
+        (.., Some(name)) => create(session, &name, args.at),
         _ => list(session),
     }
+}
+
+fn create(session: &CliSession, name: &str, at: Option<Reference>) -> Result<()> {
+    let at = match at {
+        Some(at) => at,
+        None => session.tip()?,
+    };
+    make(session, ForkPoint::At(at), Some(name), None)
 }
 
 fn list(session: &CliSession) -> Result<()> {
     let conversation = session.conversation()?;
     let branches = session.engine.branches(&session.call, &conversation)?;
-    let views = || branches.to_vec();
-    if session.answered_json(|| Listing::<BranchView>::all(views()))? {
-        return Ok(());
-    }
     let paint = session.screen.paint;
     let column = branches.iter().map(|it| width(it.name.as_str())).max().unwrap_or(0);
-    session.screen.text(Paging::Paged, |out| {
-        for branch in &branches {
-            let gap = " ".repeat(column.saturating_sub(width(branch.name.as_str())));
-            let name = paint.branch(&visible(branch.name.as_str()));
-            let time = paint.dim(&short_time(branch.created_at));
-            writeln!(out, "{name}{gap}  {}  {time}", tip(session, branch))?;
-        }
-        Ok(())
+    session.list(&Listing::all(branches), |branch| {
+        let gap = " ".repeat(column.saturating_sub(width(branch.name.as_str())));
+        let name = paint.branch(&visible(branch.name.as_str()));
+        let time = paint.dim(&short_time(branch.created_at));
+        format!("{name}{gap}  {}  {time}", tip(session, branch))
     })
 }
 
@@ -124,7 +140,7 @@ fn delete(session: &CliSession, name: &str) -> Result<()> {
     }
     let was = tip(session, &gone);
     session.screen.line(&format!(
-        "deleted the branch {} (it ended on {}); its turns stay",
+        "deleted the branch {} (its tip was {}); its turns stay",
         visible(gone.name.as_str()),
         was.trim_end()
     ))
@@ -132,23 +148,23 @@ fn delete(session: &CliSession, name: &str) -> Result<()> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is copied: a fork is a new name for a place in the tree.
+No turn is copied: a fork adds a branch at an existing turn.
 
 Examples:
-  tine fork main~4 --name osaka     with that turn
-  tine fork main~4 --before         without it, to say something else there
+  tine fork main~4 --name osaka     the branch ends with that turn
+  tine fork main~4 --before         the branch ends before it
   tine append --branch osaka 'And from Osaka?'")]
 pub(crate) struct ForkArgs {
-    /// The turn at which to fork [default: main]
+    /// Turn to fork at [default: main]
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Option<Reference>,
-    /// The new branch's name [default: fork-1, fork-2 …]
+    /// Name of the branch [default: fork-1, fork-2 …]
     #[arg(short, long)]
     name: Option<String>,
-    /// Leave the turn itself out
+    /// End the branch before the turn
     #[arg(long)]
     before: bool,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }

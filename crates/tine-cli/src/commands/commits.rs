@@ -1,11 +1,12 @@
 //! `tine commit` and `commits`: creates and lists commits.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use tine_core::Reference;
 use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, WindowRef};
+use tine_store::OpenMode;
 
-use super::keys;
-use crate::arguments::reference;
+use super::{blame, drift, keys, resolve};
+use crate::arguments::{Globals, reference};
 use crate::command_error::Result;
 use crate::commit_view::{commit_line, window, write_conflicts};
 use crate::session::CliSession;
@@ -13,40 +14,76 @@ use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-A commit seals an unbroken stretch of turns with what it is about: names, keywords, topics, and \
-what is known at its end. Without START and END it seals all that no commit of the branch covers \
-yet.
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    override_usage = "tine commit [OPTIONS] --message <TEXT> [START END]\n       tine commit COMMAND",
+    after_help = "\
+A commit seals an unbroken range of turns, with its names, keywords and topics and what is known \
+at its end. Without START and END it seals all turns of the branch that no commit covers yet.
 
 Examples:
   tine commit -m 'Research complete'
   tine commit main~4 main~2 -m 'Where to'
-  tine commit --branch osaka -m 'Osaka instead' --sign")]
+  tine commit --branch osaka -m 'Osaka instead' --sign
+  tine commit list"
+)]
 pub(crate) struct CommitArgs {
-    /// The first turn [default: all that is new]
+    #[command(subcommand)]
+    subcommand: Option<CommitCommand>,
+    /// First turn [default: the first that no commit covers]
     #[arg(value_parser = reference, requires = "end")]
     start: Option<Reference>,
-    /// The last turn
+    /// Last turn [default: the tip of the branch]
     #[arg(value_parser = reference)]
     end: Option<Reference>,
-    /// What it is about
-    #[arg(short, long, visible_alias = "msg", value_name = "TEXT")]
-    message: String,
-    /// The branch [default: main, or the one on which the turns lie]
+    /// Message of the commit
+    #[arg(short, long, visible_alias = "msg", value_name = "TEXT", required = true)]
+    message: Option<String>,
+    /// Branch to commit on [default: main, or the branch of START and END]
     #[arg(short, long)]
     branch: Option<String>,
-    /// Who made it [default: whoever calls]
+    /// Author of the commit [default: the actor]
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// Vouch for it with a key of `tine key` [default: the key `default`]
+    /// Sign with a key of `tine commit key` [default: the key `default`]
     #[arg(long, value_name = "KEY", num_args = 0..=1, default_missing_value = keys::DEFAULT)]
     sign: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
 
-pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
+#[derive(Debug, Subcommand)]
+enum CommitCommand {
+    /// List commits, newest first
+    List(CommitsArgs),
+    /// List or resolve the conflicts of merges
+    Resolve(resolve::ResolveArgs),
+    /// Find the turn that a text or a fact comes from
+    Blame(blame::BlameArgs),
+    /// Binary-search for the first turn that matches
+    Bisect(blame::BisectArgs),
+    /// Show how far the topic has moved, commit by commit
+    Drift(drift::DriftArgs),
+    /// Create and show keys that sign commits
+    Key(keys::KeyArgs),
+}
+
+pub(crate) fn run(globals: &Globals, mut args: CommitArgs) -> Result<()> {
+    let open = || CliSession::open(globals, OpenMode::Existing);
+    match args.subcommand.take() {
+        None => commit(&open()?, args),
+        Some(CommitCommand::List(args)) => commits(&open()?, args),
+        Some(CommitCommand::Resolve(args)) => resolve::resolve(&open()?, args),
+        Some(CommitCommand::Blame(args)) => blame::blame(&open()?, args),
+        Some(CommitCommand::Bisect(args)) => blame::bisect(&open()?, args),
+        Some(CommitCommand::Drift(args)) => drift::drift(&open()?, &args),
+        Some(CommitCommand::Key(args)) => keys::key(globals, args),
+    }
+}
+
+fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
     // Load the signing key first: if it is unusable, no commit is created.
     let key = args.sign.as_deref().map(keys::load_private_key).transpose()?;
     let window = args.start.zip(args.end).map(|(start, end)| WindowRef { start, end });
@@ -59,7 +96,7 @@ pub(crate) fn commit(session: &CliSession, args: CommitArgs) -> Result<()> {
         conversation: session.conversation()?,
         branch,
         window,
-        message: args.message,
+        message: args.message.unwrap_or_default(),
         author: args.author,
     };
     let versions = session.engine.versioning();
@@ -100,29 +137,21 @@ pub(super) fn report(session: &CliSession, made: &CommitView) -> Result<()> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tine commits
-  tine commits --branch osaka -n 5
-  tine log --graph                  the same as a graph")]
+  tine commit list
+  tine commit list --branch osaka -n 5
+  tine log --graph                  draw the graph of commits")]
 pub(crate) struct CommitsArgs {
-    /// Only those that the last commit of this branch builds on
+    /// Only commits that this branch contains
     #[arg(short, long)]
     branch: Option<String>,
-    /// Only the last N
+    /// Show only the last N
     #[arg(short = 'n', long = "number", alias = "n", value_name = "N")]
     number: Option<usize>,
 }
 
 pub(crate) fn commits(session: &CliSession, args: CommitsArgs) -> Result<()> {
     let found = listed(session, args.branch, args.number)?;
-    if answered(session, &found)? {
-        return Ok(());
-    }
-    session.screen.text(Paging::Paged, |out| {
-        for it in &found.items {
-            writeln!(out, "{}", commit_line(&session.screen, it, 0))?;
-        }
-        Ok(())
-    })
+    session.list(&found, |it| commit_line(&session.screen, it, 0))
 }
 
 /// Lists the commits of the conversation, newest first.

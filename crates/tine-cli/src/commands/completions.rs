@@ -16,14 +16,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to print completions for
     shell: Shell,
 }
 
 pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<()> {
     if let Some(url) = globals.server_argument().map(|set| set.value).filter(|url| !url.is_empty())
     {
-        return Err(local_only_error("tine completions", &url, "leave --server away"));
+        return Err(local_only_error("tine completions", &url, "leave --server out"));
     }
     // The generator panics if its output is closed, so it writes to a buffer.
     let mut script = Vec::new();

@@ -1,13 +1,15 @@
-//! `tine config`: shows the effective settings.
+//! `tine config`: shows the settings in effect, and sets those of the user's file.
 
 use std::env;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tine_core::ProjectId;
+use tine_core::{ErrorKind, ProjectId};
 use tine_engine::RULES;
 use tine_llm::Provider;
 
+use super::host_files;
 use super::serve::listen_setting;
 use crate::arguments::Globals;
 use crate::command_error::{CommandError, Result};
@@ -19,27 +21,28 @@ use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Settings come from arguments, then the environment, then `tine.toml`: the user's, and the one in \
-the store's folder. An example:
+Options override environment variables, these override the user's tine.toml, and that overrides \
+the tine.toml in the folder of the store. An example:
 
   store = \"/var/lib/tine\"          or server = \"http://127.0.0.1:8000\" and token_file = \"…\"
   project = \"default\"
   actor = \"ada\"
-  listen = \"127.0.0.1:8000\"        where `tine serve` listens
+  listen = \"127.0.0.1:8000\"        address of `tine serve`
 
   [interpret]
-  default = \"local\"                the interpreter that is asked when none is named
+  default = \"local\"                interpreter to use by default
 
-  [models.local]                   as docs/models.md has it
+  [models.local]                   see docs/models.md
   kind = \"ollama\"
   model = \"llama3.2\"
 
-Keys of models are never in a file: `key_env` names the variable that holds one.
+API keys are never in a file: `key_env` names the environment variable that holds one.
 
 Examples:
   tine config
-  tine config path
-  tine config --config other.toml --json")]
+  tine config get actor
+  tine config set actor ada
+  tine config path")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     subcommand: Option<ConfigCommand>,
@@ -47,16 +50,44 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print where the user's file is, or would be
+    /// List the settings in effect and where each comes from
+    List,
+    /// Print one setting in effect
+    Get {
+        /// Name of the setting, such as `actor`
+        name: String,
+    },
+    /// Set a setting in the user's file
+    Set {
+        /// Name of the setting, such as `actor`
+        name: String,
+        /// New value
+        value: String,
+    },
+    /// Remove a setting from the user's file
+    Unset {
+        /// Name of the setting, such as `actor`
+        name: String,
+    },
+    /// Print the path of the user's file
     Path,
 }
 
 impl ConfigArgs {
-    /// Returns whether the subcommand is `path`.
-    pub(crate) fn is_path(&self) -> bool {
-        matches!(self.subcommand, Some(ConfigCommand::Path))
+    /// Runs the subcommands that work even if the settings cannot be read.
+    pub(crate) fn run_without_settings(&self, globals: &Globals) -> Option<Result<()>> {
+        match &self.subcommand {
+            Some(ConfigCommand::Path) => Some(path(globals)),
+            Some(ConfigCommand::Set { name, value }) => Some(change(globals, name, Some(value))),
+            Some(ConfigCommand::Unset { name }) => Some(change(globals, name, None)),
+            _ => None,
+        }
     }
 }
+
+/// Settings that `get` and `set` know.
+const NAMES: [&str; 7] =
+    ["store", "server", "token_file", "project", "actor", "listen", "interpret.default"];
 
 /// A setting in the JSON output.
 #[derive(Serialize)]
@@ -85,7 +116,7 @@ struct ConfigDocument {
     models: Vec<ModelDocument>,
 }
 
-pub(crate) fn path(globals: &Globals) -> Result<()> {
+fn path(globals: &Globals) -> Result<()> {
     #[derive(Serialize)]
     struct ConfigPathDocument {
         path: String,
@@ -93,9 +124,7 @@ pub(crate) fn path(globals: &Globals) -> Result<()> {
         exists: bool,
     }
     let screen = Screen::new(globals);
-    let Some(file) = settings::user_file(globals.config.as_deref())? else {
-        return Err(CommandError::invalid("no home folder is known; name a file with --config"));
-    };
+    let file = user_file(globals)?;
     let (path, from) = (file.value.display().to_string(), file.origin.to_string());
     if screen.json {
         return screen.document(&ConfigPathDocument { path, from, exists: file.value.exists() });
@@ -103,7 +132,77 @@ pub(crate) fn path(globals: &Globals) -> Result<()> {
     screen.line(&path)
 }
 
-pub(crate) fn show(globals: &Globals) -> Result<()> {
+pub(crate) fn config(globals: &Globals, args: &ConfigArgs) -> Result<()> {
+    match &args.subcommand {
+        Some(ConfigCommand::Get { name }) => get(globals, name),
+        _ => list(globals),
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if NAMES.contains(&name) {
+        return Ok(());
+    }
+    let why = match name.starts_with("models.") {
+        true => {
+            "models are set in the file itself; `tine config path` prints where it is".to_owned()
+        }
+        false => format!("there is no setting `{name}`; expected one of {}", NAMES.join(", ")),
+    };
+    Err(CommandError::invalid(why))
+}
+
+fn get(globals: &Globals, name: &str) -> Result<()> {
+    check_name(name)?;
+    let screen = Screen::new(globals);
+    let found = match name {
+        "token_file" => globals.settings.token_file.as_ref().map(|set| SettingDocument {
+            name: "token_file",
+            value: Some(set.value.display().to_string()),
+            from: set.origin.to_string(),
+        }),
+        _ => effective(globals)?.into_iter().find(|it| it.name == name),
+    };
+    let Some((found, value)) = found.and_then(|it| Some((it.value.clone()?, it))) else {
+        let why = format!("`{name}` is not set; `tine config set {name} VALUE` sets it");
+        return Err(CommandError::refused(ErrorKind::NotFound, why));
+    };
+    if screen.json {
+        return screen.document(&value);
+    }
+    screen.line(&visible(&found))
+}
+
+/// Sets or removes a setting in the user's file, which keeps its comments and layout.
+fn change(globals: &Globals, name: &str, value: Option<&str>) -> Result<()> {
+    check_name(name)?;
+    let file = user_file(globals)?;
+    let screen = Screen::new(globals);
+    let edited = host_files::edit_file(&file.value, |text| {
+        let failed = |why| CommandError::invalid(format!("{}: {why}", file.value.display()));
+        let edited = host_files::toml::set_key(text, name, value).map_err(failed)?;
+        settings::check(&file.value, &edited)?;
+        Ok(edited)
+    })?;
+    if screen.json {
+        let document = serde_json::json!({ "name": name, "value": value, "changed": edited });
+        return screen.document(&document);
+    }
+    let shown = file.value.display();
+    screen.line(&match (value, edited) {
+        (Some(_), _) => format!("`{name}` is set in {shown}"),
+        (None, true) => format!("`{name}` is removed from {shown}"),
+        (None, false) => format!("`{name}` is not set in {shown}"),
+    })
+}
+
+fn user_file(globals: &Globals) -> Result<Setting<PathBuf>> {
+    settings::user_file(globals.config.as_deref())?.ok_or_else(|| {
+        CommandError::invalid("the home folder is unknown; name a file with --config")
+    })
+}
+
+fn list(globals: &Globals) -> Result<()> {
     // Validates the settings as a whole, including the default interpreter.
     globals.settings.interpreters()?;
     let document = ConfigDocument {

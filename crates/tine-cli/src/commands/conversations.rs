@@ -20,18 +20,18 @@ Examples:
   tine new --title 'A trip' --system 'You are a travel agent.'
   tine new coder --system @prompt.txt --config '{\"model\":\"small\"}'")]
 pub(crate) struct NewArgs {
-    /// An id of your own; one is made without it
+    /// Id of the conversation [default: a new UUID]
     id: Option<String>,
-    /// The system prompt, or @FILE
+    /// System prompt, or @FILE
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// Whatever else the conversation is set up with: a JSON object
+    /// Configuration of the conversation: a JSON object
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
-    /// A title
+    /// Title of the conversation
     #[arg(long)]
     title: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
@@ -150,25 +150,25 @@ pub(crate) fn all_of(
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The root of a conversation never changes; another system prompt is another conversation. \
-An equal derivative that is there already is taken instead of making one more.
+The system prompt of a conversation never changes; another prompt makes another conversation. \
+An equal copy that already exists is reused.
 
 Examples:
   tine derive trip --system 'Answer in Japanese.' --as trip-ja
   tine derive trip --system @prompt.txt --at main~2")]
 pub(crate) struct DeriveArgs {
-    /// The original
+    /// Conversation to copy
     id: String,
-    /// The new system prompt, or @FILE
+    /// System prompt of the copy, or @FILE
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// The new configuration, a JSON object [default: the original's]
+    /// Configuration of the copy: a JSON object [default: that of the original]
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
-    /// Take the path up to this turn over
+    /// Copy the path up to this turn
     #[arg(long, value_name = "TURN", value_parser = reference)]
     at: Option<Reference>,
-    /// The id of the derivative; one is made without it
+    /// Id of the copy [default: a new UUID]
     #[arg(long = "as", value_name = "ID")]
     new_id: Option<String>,
 }
@@ -186,10 +186,10 @@ pub(crate) fn derive(session: &CliSession, args: DeriveArgs) -> Result<()> {
     if session.answered_json(|| done.clone())? {
         return Ok(());
     }
-    let verb = if done.created { "made" } else { "there already" };
+    let verb = if done.created { "created" } else { "existing" };
     let id = visible(done.conversation.id.as_str());
     let turns = count(done.turns as u64, "turn");
-    session.screen.line(&format!("conversation {id} ({verb}, {turns} taken over)"))
+    session.screen.line(&format!("conversation {id} ({verb}, {turns} copied)"))
 }
 
 #[derive(Debug, Args)]
@@ -198,9 +198,9 @@ Examples:
   tine archive trip
   tine archive trip --undo")]
 pub(crate) struct ArchiveArgs {
-    /// The conversation [default: -c, or the only one]
+    /// Conversation [default: -c, or the only one]
     id: Option<String>,
-    /// Show it in listings again
+    /// Show it in lists again
     #[arg(long)]
     undo: bool,
 }
@@ -210,7 +210,7 @@ pub(crate) fn archive(session: &CliSession, args: &ArchiveArgs) -> Result<()> {
         (Some(id), _) => session.conversation_id(id)?,
         (None, Some(named)) => named.clone(),
         (None, None) => {
-            return Err(CommandError::invalid("say which conversation: tine archive ID"));
+            return Err(CommandError::invalid("name the conversation: tine archive ID"));
         }
     };
     let patch = ConversationPatch { archived: Some(!args.undo), ..ConversationPatch::default() };

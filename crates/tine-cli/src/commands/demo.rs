@@ -1,6 +1,7 @@
 //! `tine demo`: creates an example conversation.
 //!
-//! It never touches the user's default store: without `--store` it uses a store of its own.
+//! It never touches the user's stores: without `--store` or `--server` it uses a store of its own,
+//! whatever the environment names.
 //! `--fresh` deletes only a store with the marker file of this command. For a server, the example
 //! is created in memory and sent as a bundle, so that its hashes are the same everywhere.
 
@@ -24,6 +25,7 @@ use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::session::{self, CliSession, SessionEngine};
 use crate::store_location::StoreLocation;
 use crate::terminal::Paging;
+use crate::terminal::text::shell_word;
 use crate::user_dirs;
 
 /// Marks the folder of a store that this command created.
@@ -31,32 +33,34 @@ const MARKER_FILE: &str = "made-by-tine-demo.txt";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --store (or TINE_STORE) the example has a store of its own, in the folder tine-demo \
-of the user's data folder; it never gets into the user's own store.
+The example is created in a store of its own, the folder tine-demo in the user's data folder, \
+unless --store or --server names another one. TINE_STORE and TINE_SERVER are ignored.
 
 Examples:
   tine demo
   tine demo --fresh
   tine demo --store ./playground")]
 pub(crate) struct DemoArgs {
-    /// Make the example anew; refused for a store that `tine demo` did not make
+    /// Delete the example first; refused for a store that `tine demo` did not create
     #[arg(long)]
     fresh: bool,
 }
 
 pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
-    if let Some(client) = session::client(globals)? {
+    if globals.server_argument().is_some_and(|set| !set.value.is_empty())
+        && let Some(client) = session::client(globals)?
+    {
         return demo_on_server(globals, args, client);
     }
-    let place = match globals.named_store() {
+    let place = match globals.store_argument() {
         Some(named) => StoreLocation::parse(&named)?,
         None => StoreLocation::Folder(user_dirs::demo_store()?),
     };
     let store = match &place {
         StoreLocation::Folder(folder) => open_in_folder(folder, &place, args.fresh)?,
         StoreLocation::Database(_) if args.fresh => {
-            let why = "nothing is deleted in a database; `tine purge --whole -c tokyo-trip` erases \
-                       the example";
+            let why = "--fresh does not work in a database; `tine store purge --whole -c \
+                       tokyo-trip` erases the example";
             return Err(CommandError::refused(ErrorKind::Unsupported, why));
         }
         StoreLocation::Database(_) => place.open(OpenMode::Create)?,
@@ -69,8 +73,8 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     if !conversation_exists(&session, &id)? {
         tine_server::demo::tell(&engine, &session.call, &story_clock, &id)?;
     }
-    let store = globals.named_store().unwrap_or_else(|| place.to_string().into());
-    show(&session, &id, &format!("TINE_STORE={}", shell_quote(&store)))
+    let store = globals.store_argument().unwrap_or_else(|| place.to_string().into());
+    show(&session, &id, &format!("TINE_STORE={}", shell_word(&store.display().to_string())))
 }
 
 /// Opens the store in a folder, recreates it if `fresh` is set, and adds the marker to a new one.
@@ -88,7 +92,7 @@ fn open_in_folder(folder: &Path, place: &StoreLocation, fresh: bool) -> Result<A
 
 fn demo_on_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()> {
     if args.fresh {
-        let instead = "`tine purge --whole -c tokyo-trip` erases the example";
+        let instead = "`tine store purge --whole -c tokyo-trip` erases the example";
         return Err(local_only_error("tine demo --fresh", client.address(), instead));
     }
     let place = format!("TINE_SERVER={}", client.address());
@@ -137,24 +141,17 @@ fn show(session: &CliSession, id: &ConversationId, place: &str) -> Result<()> {
 }
 
 const NEXT: [(&str, &str); 7] = [
-    ("tine serve", "the same in a browser, on http://127.0.0.1:8000"),
+    ("tine serve", "open it in a browser, at http://127.0.0.1:8000"),
     ("tine log -n 4", "the last turns of main"),
-    ("tine show hotel --siblings", "one turn in full, and what stands beside it"),
-    ("tine append 'Can we see Mount Fuji?'", "go on from the tip of main"),
-    ("tine fork hotel --name cheaper", "go on from an earlier turn, on a new branch"),
-    ("tine undo", "take the last change back; `tine ops` lists all"),
+    ("tine show hotel --siblings", "one turn in full, and its siblings"),
+    ("tine append 'Can we see Mount Fuji?'", "append to main"),
+    ("tine fork hotel --name cheaper", "continue from an earlier turn, on a new branch"),
+    ("tine undo", "undo the last change; `tine ops` lists all"),
     ("tine verify", "recompute every hash"),
 ];
 
-/// Quotes a path for a shell.
-fn shell_quote(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
-    if text.bytes().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
 fn write_marker(folder: &Path) -> Result<()> {
-    let text = "`tine demo` made this store, and `tine demo --fresh` deletes it.\n";
+    let text = "`tine demo` created this store, and `tine demo --fresh` deletes it.\n";
     fs::write(folder.join(MARKER_FILE), text).map_err(|error| unwritable(folder, &error))
 }
 
@@ -178,7 +175,7 @@ fn remove_demo_store(folder: &Path) -> Result<()> {
         )
     };
     if !names.iter().any(|name| name == MARKER_FILE) {
-        return Err(refuse("was not made by `tine demo`"));
+        return Err(refuse("was not created by `tine demo`"));
     }
     let own = |name: &std::ffi::OsString| {
         let prefixes = ["tine.", "writer.", "users."];
@@ -186,7 +183,7 @@ fn remove_demo_store(folder: &Path) -> Result<()> {
             || name.to_str().is_some_and(|name| prefixes.iter().any(|own| name.starts_with(own)))
     };
     if !names.iter().all(own) {
-        return Err(refuse("holds files besides the store"));
+        return Err(refuse("holds other files than the store"));
     }
     // Delete the marker last, so that an interrupted deletion can be repeated.
     let files = names.iter().filter(|name| *name != MARKER_FILE).map(|name| folder.join(name));

@@ -14,31 +14,31 @@ use crate::terminal::{Paging, Paint, Screen};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each side is a turn, a branch, a commit, or a stretch of turns A..B; two commits are compared by \
-what they hold, without reading a turn. Words that only the first side has are red or [-so-], \
+Each side is a turn, a branch, a commit, or a range of turns A..B. Two commits are compared by \
+their contents, without reading turns. Words that only the first side has are red or [-so-], \
 words that only the second has green or {+so+}.
 
 Examples:
   tine diff main osaka
   tine diff main..osaka             the same
-  tine diff main...osaka            what osaka has since the two parted
+  tine diff main...osaka            changes of osaka since the branches parted
   tine diff main~4..main~2 osaka~3..osaka
   tine diff main osaka --stat
   tine diff 3f2a9c01d7e4 91be02c64a10 --facets")]
 pub(crate) struct DiffArgs {
-    /// The one side, or both as A..B or A...B
+    /// First side, or both sides as A..B or A...B
     #[arg(value_name = "A")]
     from: String,
-    /// The other side [default: main]
+    /// Second side [default: main]
     #[arg(value_name = "B")]
     to: Option<String>,
-    /// Only how much differs
+    /// Show only the amount of changes
     #[arg(long)]
     stat: bool,
-    /// Only what the sides are about, and what is known
+    /// Show only topics and known facts
     #[arg(long, conflicts_with = "stat")]
     facets: bool,
-    /// Both versions of a turn instead of the words that differ
+    /// Show both versions of a turn instead of the words that differ
     #[arg(long)]
     no_words: bool,
 }
@@ -89,7 +89,7 @@ fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let (from, to) = (side_or_tip(session, from), side_or_tip(session, to));
     let both = ask(from, to)?;
     if both.from.conversation != both.to.conversation {
-        let why = format!("`{from}` and `{to}` never were one; compare them as {from}..{to}");
+        let why = format!("`{from}` and `{to}` have no common turn; compare them as {from}..{to}");
         return Err(CommandError::invalid(why));
     }
     let fork_point = match (both.bases.first(), both.common) {
@@ -117,7 +117,7 @@ fn write_sides(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()>
             Some(_) => count(side.commits.len() as u64, "commit"),
             None => count(side.turns, "turn"),
         };
-        format!("{}  {hash}  {only} of its own", visible(&side.name))
+        format!("{}  {hash}  {only} only here", visible(&side.name))
     };
     writeln!(out, "{} {}", paint.lost("-"), side(&found.from))?;
     writeln!(out, "{} {}", paint.gained("+"), side(&found.to))?;
@@ -138,7 +138,7 @@ fn write_counts(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
         ("changed", turns(|it| matches!(it, TurnChange::Changed { .. }))),
         ("gained", turns(|it| matches!(it, TurnChange::Gained { .. }))),
         ("lost", turns(|it| matches!(it, TurnChange::Lost { .. }))),
-        ("said again", turns(|it| matches!(it, TurnChange::Equal { .. }))),
+        ("repeated", turns(|it| matches!(it, TurnChange::Equal { .. }))),
     ];
     let counts: Vec<String> =
         counts.iter().map(|(what, number)| format!("{number} {what}")).collect();
@@ -168,7 +168,7 @@ fn write_change(
     };
     match change {
         TurnChange::Equal { from, to } => {
-            let again = format!("  said again as {}", paint.hash(&to.hash.short()));
+            let again = format!("  repeated as {}", paint.hash(&to.hash.short()));
             writeln!(out, "{}", heading("=".to_owned(), from, &again))?;
         }
         TurnChange::Changed { from, to, words: changed } => {

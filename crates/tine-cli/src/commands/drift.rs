@@ -13,13 +13,14 @@ const BAR: usize = 10;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-0 means the same words, 1 none in common: first from the commit before, then from the first one.
+Distances range from 0 (same words) to 1 (no word in common): first from the previous commit, then \
+from the first.
 
 Examples:
-  tine drift
-  tine drift --branch osaka --json")]
+  tine commit drift
+  tine commit drift --branch osaka --json")]
 pub(crate) struct DriftArgs {
-    /// The branch [default: main]
+    /// Branch to use [default: main]
     #[arg(short, long)]
     branch: Option<String>,
 }

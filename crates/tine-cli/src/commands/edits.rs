@@ -19,34 +19,41 @@ use crate::transcript::one_line;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The new version stands beside the old one. Without --branch no branch moves to it.
+The new version is a sibling of the old one. Without --branch no branch moves to it.
 
 Examples:
   tine edit main 'Late March, or November' --branch main
-  tine edit main~2 - < question.txt
+  tine edit main~2 < question.txt
   tine edit main --content blocks.json --branch main")]
 pub(crate) struct EditArgs {
-    /// The turn
+    /// Turn
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Reference,
-    /// What the new version says; `-` reads it from standard input
-    #[arg(value_name = "TEXT", required_unless_present = "content")]
+    /// Text of the new version [default: standard input, if it is not a terminal]
+    #[arg(value_name = "TEXT")]
     text: Vec<String>,
-    /// Blocks from a JSON file (`-`: standard input) instead of a text
+    /// JSON file with content blocks (`-` for standard input) instead of a text
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     content: Option<PathBuf>,
-    /// The branch that moves to the new version
+    /// Branch to move to the new version
     #[arg(short, long)]
     branch: Option<String>,
-    /// Make one more version also if an equal one is there
+    /// Add a new version even if an equal one exists
     #[arg(long)]
     no_reuse: bool,
-    /// Replace what has the shape of a secret before it is recorded
+    /// Replace text that looks like a secret before it is recorded
     #[arg(long)]
     redact: bool,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
+}
+
+impl EditArgs {
+    /// Returns whether the text comes from standard input without being asked for with `-`.
+    pub(crate) fn reads_stdin_unasked(&self) -> bool {
+        self.text.is_empty() && self.content.is_none()
+    }
 }
 
 pub(crate) fn edit(session: &CliSession, args: EditArgs) -> Result<()> {
@@ -69,12 +76,12 @@ pub(crate) fn edit(session: &CliSession, args: EditArgs) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         let line = one_line(&session.screen, &done.turn, 16);
         match done.turn.outcome {
-            Some(Outcome::Reused) => writeln!(out, "{line} (there already)")?,
+            Some(Outcome::Reused) => writeln!(out, "{line} (reused)")?,
             _ => writeln!(out, "{line}")?,
         }
         match &done.branch {
             Some(branch) => writeln!(out, "{}", ends_on(session, branch))?,
-            None => writeln!(out, "no branch moved; --branch NAME moves one here")?,
+            None => writeln!(out, "no branch moved; --branch NAME moves one to the new version")?,
         }
         write_redacted(out, &done.redacted)
     })
@@ -97,12 +104,12 @@ The offset counts Unicode characters (scalar values) that the first half keeps, 
 lie inside an emoji or another composed character.
 
 Examples:
-  tine split main 12")]
+  tine turn split main 12")]
 pub(crate) struct SplitArgs {
-    /// The turn, which must consist of text alone
+    /// Turn, which must contain only text
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Reference,
-    /// Characters that the first half keeps
+    /// Number of characters in the first half
     offset: usize,
 }
 
@@ -127,16 +134,16 @@ Examples:
   tine delete a9d2e63be84c
   tine delete main~3 --mode reparent")]
 pub(crate) struct DeleteArgs {
-    /// The turn
+    /// Turn
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Reference,
-    /// cascade: everything below goes too; reparent: what follows attaches to the turn before
+    /// cascade: delete everything below too; reparent: attach what follows to the previous turn
     #[arg(long, default_value = "cascade", hide_possible_values = true)]
     mode: DeleteModeChoice,
-    /// Also if something from elsewhere points at it
+    /// Delete it even if something outside its subtree refers to it
     #[arg(long)]
     force: bool,
-    /// Only say what would go
+    /// Show what would be deleted, and delete nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
 }
@@ -172,13 +179,13 @@ fn report(session: &CliSession, done: &Deleted) -> Result<()> {
             writeln!(out, "{}", ends_on(session, branch))?;
         }
         for name in &done.moved_bookmarks {
-            writeln!(out, "the bookmark {} moves up", visible(name.as_str()))?;
+            writeln!(out, "the bookmark {} moves to the previous turn", visible(name.as_str()))?;
         }
         for name in &done.removed_bookmarks {
-            writeln!(out, "the bookmark {} goes too", visible(name.as_str()))?;
+            writeln!(out, "the bookmark {} is deleted too", visible(name.as_str()))?;
         }
         if !done.dry_run {
-            writeln!(out, "`tine undo` brings everything back")?;
+            writeln!(out, "`tine undo` restores everything")?;
         }
         Ok(())
     })

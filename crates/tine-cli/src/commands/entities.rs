@@ -15,6 +15,7 @@ use tine_engine::{
 
 use crate::arguments::day_or_time;
 use crate::command_error::{CommandError, Result};
+use crate::commands::{observations, timeline};
 use crate::input::{self, InputSource};
 use crate::knowledge_view::{entity_line, field_rows, room, row, value, write_rows};
 use crate::record_args;
@@ -24,8 +25,8 @@ use crate::terminal::{Paging, precise_time, short_time};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An entity is named by its id, such as ent_…; a turn's message also as CONVERSATION:TURN. What \
-holds of an entity follows from its observations alone; nothing that was observed is ever changed.
+An entity is named by its id, such as ent_…; the message of a turn also by CONVERSATION:TURN. The \
+fields of an entity are computed from its observations, which never change.
 
 Examples:
   tine entity list --type person
@@ -43,21 +44,21 @@ pub(crate) struct EntityArgs {
 
 #[derive(Debug, Subcommand)]
 enum EntityCommand {
-    /// List entities, type by type, in the order in which they were first seen
+    /// List entities by type, in order of first observation
     List(EntityListArgs),
-    /// Show what holds of an entity
+    /// Show the fields of an entity
     Show(EntityShowArgs),
-    /// Show where each value comes from: observation, run, source, the very bytes
+    /// Show where values come from: observation, run, source and bytes
     Provenance(EntityProvenanceArgs),
-    /// Say what is right; nothing but a later correction outranks it
+    /// Correct fields; only a later correction overrides them
     Correct(EntityCorrectArgs),
-    /// Make two entities one; `tine undo --project-log` parts them again
+    /// Merge two entities into one
     Merge(EntityMergeArgs),
-    /// Make one entity two: some of its observations speak of another
+    /// Move observations of an entity to another one
     Separate(EntitySeparateArgs),
-    /// Hide an entity from listings
+    /// Hide an entity from lists
     Delete(EntityIdArgs),
-    /// Show it again
+    /// Show a deleted entity again
     Restore(EntityIdArgs),
     /// List the newest schema of every type
     Schemas,
@@ -65,41 +66,45 @@ enum EntityCommand {
     Schema(SchemaArgs),
     /// Register a schema as the next version of its type
     Register(RegisterArgs),
+    /// List all observations of an entity or a turn
+    Observations(observations::ObservationsArgs),
+    /// List dated facts in order
+    Timeline(timeline::TimelineArgs),
 }
 
 #[derive(Debug, Args)]
 struct EntityListArgs {
-    /// Only those of a type
+    /// Only entities of this type
     #[arg(long = "type", value_name = "TYPE")]
     entity_type: Option<String>,
-    /// Only those whose fields hold these words
+    /// Only entities whose fields contain these words
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
-    /// Deleted ones too
+    /// Include deleted entities
     #[arg(long)]
     deleted: bool,
-    /// Only the first N
+    /// Show at most N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
 }
 
 #[derive(Debug, Args)]
 struct EntityShowArgs {
-    /// The entity
+    /// Entity, such as ent_…
     entity: String,
-    /// By what was observed up to this day or time
+    /// Use only observations made up to this day or time
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     at: Option<Timestamp>,
-    /// By what was stored here up to this day or time
+    /// Use only observations stored up to this day or time
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     at_stored: Option<Timestamp>,
 }
 
 #[derive(Debug, Args)]
 struct EntityProvenanceArgs {
-    /// The entity
+    /// Entity, such as ent_…
     entity: String,
-    /// Only of this field
+    /// Only this field
     field: Option<String>,
 }
 
@@ -110,54 +115,54 @@ Examples:
   tine entity correct ent_0123456789abcdef0123456789abcdef --json-value amount=12.5 paid=true
   tine entity correct ent_0123456789abcdef0123456789abcdef --json-value email=null    clears it")]
 struct EntityCorrectArgs {
-    /// The entity
+    /// Entity, such as ent_…
     entity: String,
-    /// What is right
+    /// Fields and their correct values
     #[arg(value_name = "FIELD=VALUE", required = true)]
     fields: Vec<String>,
-    /// Values are JSON: 12.5, true, null, [\"a\"], \"text\"
+    /// Parse values as JSON: 12.5, true, null, [\"a\"], \"text\"
     #[arg(long)]
     json_value: bool,
-    /// When it was known, as RFC 3339 [default: now]
+    /// Time of the observation, as RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct EntityMergeArgs {
-    /// The one that goes
+    /// Entity that is merged
     from: String,
-    /// The one that stays
+    /// Entity that remains
     into: String,
 }
 
 #[derive(Debug, Args)]
 struct EntitySeparateArgs {
-    /// The entity
+    /// Entity, such as ent_…
     entity: String,
-    /// The observations that speak of the other one: ids, or what `tine observations` shows
+    /// Observations to move: ids, or the short forms of `tine entity observations`
     #[arg(required = true)]
     observations: Vec<String>,
-    /// The other one [default: a new one]
+    /// Entity to move them to [default: a new one]
     #[arg(long, value_name = "ENTITY")]
     into: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct EntityIdArgs {
-    /// The entity
+    /// Entity, such as ent_…
     entity: String,
 }
 
 #[derive(Debug, Args)]
 struct SchemaArgs {
-    /// The type
+    /// Entity type
     #[arg(value_name = "TYPE")]
     entity_type: String,
-    /// Not the newest, but this one
+    /// Version to show [default: the newest]
     #[arg(long, value_name = "N")]
     version: Option<u32>,
 }
@@ -166,14 +171,14 @@ struct SchemaArgs {
 #[command(after_help = "\
 A schema is {\"entity_type\", \"fields\": {NAME: KIND or {\"kind\", \"strategy\"}}, \"identity\": [NAME …], \
 \"description\"?}. Kinds: text, name, key, number, boolean, date, url, list, any. Strategies: \
-last_write, highest_priority, most_specific, merged_set. What was observed before keeps the \
-version that it was observed under.
+last_write, highest_priority, most_specific, merged_set. Earlier observations keep the version \
+that they were made with.
 
 Examples:
   tine entity register contract.json
   echo '{\"entity_type\":\"ship\",\"fields\":{\"name\":\"name\"},\"identity\":[\"name\"]}' | tine entity register -")]
 struct RegisterArgs {
-    /// The file; `-` reads standard input
+    /// File with the schema; `-` reads standard input
     file: PathBuf,
 }
 
@@ -190,6 +195,8 @@ pub(crate) fn entity(session: &CliSession, args: EntityArgs) -> Result<()> {
         EntityCommand::Schemas => schemas(session),
         EntityCommand::Schema(args) => schema(session, &args),
         EntityCommand::Register(args) => register(session, &args),
+        EntityCommand::Observations(args) => observations::observations(session, &args),
+        EntityCommand::Timeline(args) => timeline::timeline(session, &args),
     }
 }
 
@@ -199,15 +206,7 @@ fn list(session: &CliSession, args: EntityListArgs) -> Result<()> {
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
     let found = session.pages(number, ask)?;
-    if session.answered_json(|| found.clone())? {
-        return Ok(());
-    }
-    session.screen.text(Paging::Paged, |out| {
-        for one in &found.items {
-            writeln!(out, "{}", entity_line(&session.screen, one))?;
-        }
-        Ok(())
-    })
+    session.list(&found, |one| entity_line(&session.screen, one))
 }
 
 fn show(session: &CliSession, args: &EntityShowArgs) -> Result<()> {
@@ -383,17 +382,10 @@ fn set_deleted(session: &CliSession, args: &EntityIdArgs, deleted: bool) -> Resu
 
 fn schemas(session: &CliSession) -> Result<()> {
     let found = session.engine.knowledge().schemas(&session.call)?;
-    let items = || found.to_vec();
-    if session.answered_json(|| Listing::<tine_core::facts::Schema>::all(items()))? {
-        return Ok(());
-    }
-    session.screen.text(Paging::Paged, |out| {
-        for one in &found {
-            let names: Vec<&str> = one.fields.keys().map(String::as_str).collect();
-            let line = format!("{:<16}  {:>3}  {}", one.entity_type, one.version, names.join(" "));
-            writeln!(out, "{}", cut(&line, room(&session.screen, 0)))?;
-        }
-        Ok(())
+    session.list(&Listing::all(found), |one| {
+        let names: Vec<&str> = one.fields.keys().map(String::as_str).collect();
+        let line = format!("{:<16}  {:>3}  {}", one.entity_type, one.version, names.join(" "));
+        cut(&line, room(&session.screen, 0))
     })
 }
 

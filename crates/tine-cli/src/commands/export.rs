@@ -21,12 +21,12 @@ use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A bundle holds everything: deleted turns, branches, bookmarks and the operation log, each with \
-its hash. Importing it elsewhere and exporting it again gives the same bytes. A page (html) holds \
-the bundle and shows it in a browser; `tine import` reads it as well.
+A bundle contains everything: all turns, branches and bookmarks and the operation log, with their \
+hashes. Importing a bundle and exporting it again gives the same bytes. A web page (html) contains \
+the bundle and shows it in a browser; `tine import` reads it too.
 
-The other forms hold what is shown: markdown to read, openai and anthropic as JSON Lines with one \
-request for each branch, chatgpt as a tree in the shape of ChatGPT's export.
+The other formats contain what is shown: markdown for reading, openai and anthropic as JSON Lines \
+with one request per branch, chatgpt as a tree in the form of ChatGPT's export.
 
 Examples:
   tine export -o trip.jsonl
@@ -35,22 +35,22 @@ Examples:
   tine export trip --format html -o trip.html
   tine export trip --format markdown --to main~3")]
 pub(crate) struct ExportArgs {
-    /// The conversations [default: -c, or the only one]
+    /// Conversations to export [default: -c, or the only one]
     #[arg(value_name = "CONVERSATION", conflicts_with = "all")]
     conversations: Vec<String>,
-    /// Every conversation of the project
+    /// Export every conversation of the project
     #[arg(short, long)]
     all: bool,
-    /// Every conversation of every project
+    /// Export every conversation of every project
     #[arg(long, conflicts_with_all = ["conversations", "all", "to"])]
     everything: bool,
-    /// The form to write
+    /// Format to write
     #[arg(long, value_enum, default_value_t)]
     format: ExportFormatArg,
-    /// Only the path to this turn or branch
+    /// Export only the path to this turn or branch
     #[arg(long, value_name = "REF", value_parser = reference)]
     to: Option<Reference>,
-    /// The file to write [default: standard output]
+    /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -58,18 +58,18 @@ pub(crate) struct ExportArgs {
 /// The forms of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ExportFormatArg {
-    /// Tine's own: everything, verifiable
+    /// Everything, with hashes
     #[default]
     Bundle,
-    /// A page for a browser, with the bundle in it
+    /// A web page that contains the bundle
     Html,
-    /// Text for people
+    /// Text for reading
     Markdown,
-    /// Requests of OpenAI's chat completions, JSON Lines
+    /// Requests for OpenAI's Chat Completions API
     Openai,
-    /// Requests of Anthropic's Messages API, JSON Lines
+    /// Requests for Anthropic's Messages API
     Anthropic,
-    /// A tree in the shape of ChatGPT's export
+    /// A tree in the form of ChatGPT's export
     Chatgpt,
 }
 
@@ -92,7 +92,7 @@ type SelectedConversations = Vec<(Call, Vec<ConversationId>)>;
 pub(crate) fn export(session: &CliSession, args: &ExportArgs) -> Result<()> {
     if args.to.is_some() && args.format.foreign_form().is_none() {
         return Err(CommandError::invalid(
-            "bundles and pages hold whole conversations; give --format for the path to a turn",
+            "bundles and pages contain whole conversations; choose another --format for a path",
         ));
     }
     let selected = select_conversations(session, args)?;
@@ -199,7 +199,7 @@ fn bundle(
         (SessionEngine::Remote(client), _) => Err(local_only_error(
             "export --everything",
             client.address(),
-            "export project by project, with --project and --all",
+            "export each project with --project and --all",
         )),
     }
 }

@@ -14,17 +14,17 @@ const PROJECT_LOG: &str = "~project";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Any change that no later one builds on can be taken back, not only the last.
+Any change can be undone, not only the last, unless a later change depends on it.
 
 Examples:
   tine undo
   tine undo 17                      a number from `tine ops`
-  tine undo --project-log           a correction, a merge, facts … : what is in no conversation")]
+  tine undo --project-log           a change of facts, entities or schemas")]
 pub(crate) struct UndoArgs {
-    /// The change [default: the last one]
+    /// Number of the change [default: the last]
     #[arg(value_name = "SEQ")]
     operation: Option<u64>,
-    /// In the project's own log: changes that belong to no conversation
+    /// Use the log of the project: changes of facts, entities and schemas
     #[arg(long)]
     project_log: bool,
 }
@@ -36,10 +36,10 @@ Examples:
   tine redo 17
   tine redo --project-log")]
 pub(crate) struct RedoArgs {
-    /// The change [default: the one undone last]
+    /// Number of the change [default: the last that was undone]
     #[arg(value_name = "SEQ")]
     operation: Option<u64>,
-    /// In the project's own log: changes that belong to no conversation
+    /// Use the log of the project: changes of facts, entities and schemas
     #[arg(long)]
     project_log: bool,
 }
@@ -76,12 +76,12 @@ fn report(session: &CliSession, done: &Undone, verb: &str) -> Result<()> {
 Examples:
   tine ops
   tine ops -n 5 --json
-  tine ops --project-log            facts, corrections, merges, schemas …")]
+  tine ops --project-log            changes of facts, entities and schemas")]
 pub(crate) struct OpsArgs {
-    /// Only the last N changes
+    /// Show only the last N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
-    /// In the project's own log: changes that belong to no conversation
+    /// Use the log of the project: changes of facts, entities and schemas
     #[arg(long)]
     project_log: bool,
 }

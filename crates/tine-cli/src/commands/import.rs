@@ -9,7 +9,7 @@ use std::{env, thread};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use tine_core::ErrorKind;
+use tine_core::{ErrorKind, ProjectId};
 use tine_engine::{Engine, Imported};
 use tine_formats::bundle::read_bundle;
 use tine_import::detect::{self, FormatCache, ImportJob, ImportPlan};
@@ -21,7 +21,7 @@ use crate::arguments::Globals;
 use crate::command_error::{CommandError, Result};
 use crate::session::{CliSession, SessionEngine};
 use crate::terminal::Paging;
-use crate::terminal::text::count;
+use crate::terminal::text::{count, plural, visible};
 
 /// Interval at which watched folders are scanned.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -32,38 +32,38 @@ const NOTES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What a file is, is told by what it says: exports of ChatGPT and Claude.ai (ZIP or JSON), sessions \
-of Claude Code, Codex, pi, Gemini CLI and OpenCode, LibreChat, Open WebUI, lists of messages as \
-OpenAI and Anthropic take them, FileSystemStore folders, Tine's own bundles and pages.
+The format of a file is detected from its content: exports of ChatGPT and Claude.ai (ZIP or JSON), \
+sessions of Claude Code, Codex, pi, Gemini CLI and OpenCode, LibreChat, Open WebUI, message lists \
+in the form of OpenAI and Anthropic, FileSystemStore folders, and Tine's own bundles and pages.
 
-Branches stay branches, and what was rewound stays as a tail. Importing again adds nothing, a \
-longer version only what is new. Secrets are taken out first. What a file leaves out or \
-contradicts is listed with file and line.
+Branches are kept, and turns that were rewound become tails. Importing a file again adds only what \
+is new. Secrets are replaced first. Whatever is skipped or contradictory is listed with file and \
+line.
 
 Examples:
-  tine import --discover                       what there is on this machine
+  tine import --discover                       list what there is on this computer
   tine import ~/.claude/projects ~/.codex/sessions
   tine import chatgpt-export.zip
   tine import trip.jsonl --project archive     a bundle; every hash is recomputed
   gunzip -c all.jsonl.gz | tine import -
-  tine import --watch                          follow all agents on this machine")]
+  tine import --watch                          follow all agents on this computer")]
 pub(crate) struct ImportArgs {
-    /// Files and folders; `-` is a bundle on standard input
+    /// Files and folders to import; `-` reads a bundle from standard input
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Take files for this format, and only those
+    /// Import only files of this format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<ImportFormat>,
-    /// Show what there is on this machine, and bring nothing in
+    /// List what can be imported on this computer, and import nothing
     #[arg(long, conflicts_with_all = ["watch", "paths"])]
     discover: bool,
-    /// Go on following the folders; without any, those of all agents on this machine
+    /// Keep importing as files change; without PATH, those of all agents on this computer
     #[arg(long)]
     watch: bool,
-    /// Make a project of each folder that was worked in
+    /// Create a project for each working folder
     #[arg(long, conflicts_with = "discover")]
     by_folder: bool,
-    /// Record secrets as they are
+    /// Do not replace secrets
     #[arg(long)]
     no_redact: bool,
 }
@@ -87,7 +87,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         true if args.watch => agent_folders(),
         true => {
             return Err(CommandError::invalid(
-                "nothing to import; name files or folders, or see what there is with --discover",
+                "nothing to import; name files or folders, or list what there is with --discover",
             ));
         }
     };
@@ -102,8 +102,8 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
             return fail_if_missing(&plan);
         }
         SessionEngine::Remote(_) => session.engine.require_local(
-            "import",
-            "import into a store on this machine, then `tine sync` sends it to the server",
+            "tine import",
+            "import into a store on this computer and send it with `tine sync`",
         )?,
     };
     if let ([job], false) = (plan.jobs.as_slice(), args.watch)
@@ -121,7 +121,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let mut importer = Importer::begin(engine, &session.call, settings).map_err(import_error)?;
     run(&mut importer, &plan, globals)?;
     importer.notes.extend(plan.notes.iter().cloned());
-    report(&session, &importer, plan.unknown)?;
+    report(&session, &importer, plan.unknown, args.by_folder)?;
     if args.watch {
         follow(&session, &mut importer, &paths, args, &mut seen)?;
     }
@@ -129,7 +129,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let taken = done.conversations + done.grown + done.unchanged + done.unchanged_files;
     if let (0, Some(first)) = (taken, importer.notes.first()) {
         return Err(CommandError::invalid(format!(
-            "nothing was brought in; {}: {}",
+            "nothing was imported; {}: {}",
             first.file.display(),
             first.what
         )));
@@ -140,7 +140,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
 /// Returns an error if one of the paths does not exist.
 fn fail_if_missing(plan: &ImportPlan) -> Result<()> {
     let Some(missing) = plan.missing.first() else { return Ok(()) };
-    let why = format!("{} is not there; the others were brought in", missing.display());
+    let why = format!("{} does not exist; everything else was imported", missing.display());
     Err(CommandError::refused(ErrorKind::NotFound, why))
 }
 
@@ -207,7 +207,7 @@ fn follow(
 ) -> Result<()> {
     crate::commands::watch::end_on_interrupt()?;
     if !session.screen.json {
-        session.screen.aside("following; Ctrl-C ends it");
+        session.screen.aside("watching for changes; press Ctrl-C to stop");
     }
     let mut versions: BTreeMap<PathBuf, (u64, u64, bool)> = BTreeMap::new();
     loop {
@@ -255,6 +255,7 @@ struct ImportReport<'r> {
     tails: u64,
     attachments: u64,
     withheld: u64,
+    projects: &'r BTreeMap<ProjectId, u64>,
     redacted: &'r BTreeMap<String, u64>,
     notes: Vec<NoteView<'r>>,
 }
@@ -267,8 +268,13 @@ struct NoteView<'r> {
     what: &'r str,
 }
 
-fn report(session: &CliSession, importer: &Importer<'_>, unknown: u64) -> Result<()> {
-    let ImportSummary { ref redacted, .. } = importer.summary;
+fn report(
+    session: &CliSession,
+    importer: &Importer<'_>,
+    unknown: u64,
+    by_folder: bool,
+) -> Result<()> {
+    let ImportSummary { ref redacted, ref projects, .. } = importer.summary;
     let done = &importer.summary;
     fn view(note: &Note) -> NoteView<'_> {
         NoteView { file: &note.file, line: note.line, what: &note.what }
@@ -286,6 +292,7 @@ fn report(session: &CliSession, importer: &Importer<'_>, unknown: u64) -> Result
         tails: done.tails,
         attachments: done.attachments,
         withheld: done.withheld,
+        projects,
         redacted,
         notes: importer.notes.iter().map(view).collect(),
     })?;
@@ -295,36 +302,41 @@ fn report(session: &CliSession, importer: &Importer<'_>, unknown: u64) -> Result
     session.screen.text(Paging::Direct, |out| {
         writeln!(
             out,
-            "conversations: {} new, {} grown, {} unchanged, {} left out; {} new turns, {} new \
-             branches, {} tails",
+            "conversations: {} new, {} extended, {} unchanged, {} skipped; new: {}, {}, {}",
             done.conversations,
             done.grown,
             done.unchanged,
             done.left_out,
-            done.turns,
-            done.branches,
-            done.tails,
+            count(done.turns, "turn"),
+            plural(done.branches, "branch", "branches"),
+            count(done.tails, "tail"),
         )?;
         writeln!(
             out,
-            "files: {} read, {} as before, {} not known",
+            "files: {} read, {} unchanged, {} unknown",
             done.files, done.unchanged_files, unknown
         )?;
+        if by_folder {
+            writeln!(out, "projects:")?;
+            for (project, conversations) in projects {
+                let conversations = count(*conversations, "conversation");
+                writeln!(out, "  {}: {conversations}", visible(project.as_str()))?;
+            }
+        }
         if done.attachments > 0 {
             writeln!(out, "attachments: {}", done.attachments)?;
         }
         if done.withheld > 0 {
-            writeln!(out, "deleted here and not brought back: {}", count(done.withheld, "turn"))?;
+            writeln!(
+                out,
+                "not restored, because they were deleted here: {}",
+                count(done.withheld, "turn")
+            )?;
         }
         crate::commands::append::write_redacted(out, redacted)?;
         for note in importer.notes.iter().take(NOTES_SHOWN) {
             let line = note.line.map(|line| format!(":{line}")).unwrap_or_default();
-            writeln!(
-                out,
-                "{}{line}: {}",
-                note.file.display(),
-                crate::terminal::text::visible(&note.what)
-            )?;
+            writeln!(out, "{}{line}: {}", note.file.display(), visible(&note.what))?;
         }
         if importer.notes.len() > NOTES_SHOWN {
             let more = count((importer.notes.len() - NOTES_SHOWN) as u64, "more note");
@@ -368,7 +380,7 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     }
     screen.text(Paging::Direct, |out| {
         if found.is_empty() {
-            return Ok(writeln!(out, "no agent has left anything in its usual place here")?);
+            return Ok(writeln!(out, "no agent history was found in the usual folders")?);
         }
         for it in &found {
             let files = count(it.files, "file");
@@ -376,14 +388,14 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
             writeln!(out, "{}: {files}, {size}, in {}", it.format, it.path.display())?;
         }
         let paths: Vec<String> = found.iter().map(|it| it.path.display().to_string()).collect();
-        Ok(writeln!(out, "\nbring it in:  tine import {}", paths.join(" "))?)
+        Ok(writeln!(out, "\nTo import it:  tine import {}", paths.join(" "))?)
     })
 }
 
 fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
     if args.paths.len() > 1 || args.watch {
         return Err(CommandError::invalid(
-            "`-` is one bundle on standard input; name nothing beside it",
+            "`-` reads one bundle from standard input and cannot be combined with other paths",
         ));
     }
     let session = CliSession::open(globals, OpenMode::Create)?;
@@ -432,7 +444,11 @@ fn report_bundle(session: &CliSession, done: &Imported) -> Result<()> {
         return Ok(());
     }
     session.screen.line(&format!(
-        "conversations: {} new, {} grown, {} unchanged; {} new turns, {} new operations",
-        done.conversations, done.extended, done.unchanged, done.turns, done.operations
+        "conversations: {} new, {} extended, {} unchanged; new: {}, {}",
+        done.conversations,
+        done.extended,
+        done.unchanged,
+        count(done.turns, "turn"),
+        count(done.operations, "operation")
     ))
 }

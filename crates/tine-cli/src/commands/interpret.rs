@@ -3,7 +3,7 @@
 use std::io::Write;
 use tine_api::{Listing, QueueStatus};
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 use tine_analysis::Finding;
 use tine_core::{InterpretationId, Json, SourceId, Timestamp};
@@ -19,62 +19,105 @@ use crate::session::CliSession;
 use crate::terminal::text::{count, visible};
 use crate::terminal::{Paging, precise_time};
 
+/// The commands of `tine run`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunCommand {
+    /// Interpret sources
+    Start(RunStartArgs),
+    /// List the runs over a source
+    List {
+        /// Source, such as src_…
+        source: String,
+    },
+    /// Show queued and running runs, and the available interpreters
+    Status,
+    /// Execute queued runs here and now
+    Work,
+    /// Retry a failed run
+    Retry {
+        /// Run, such as int_…
+        run: String,
+        /// Wait for the result
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Show one run with everything that was recorded of it
+    Show {
+        /// Run, such as int_…
+        run: String,
+        /// Include the bytes of its request and response
+        #[arg(long)]
+        bytes: bool,
+    },
+    /// Compare the findings of two runs
+    Compare {
+        /// First run
+        before: String,
+        /// Second run
+        after: String,
+    },
+    /// Recompute the findings of a run from its recorded bytes, without storing them
+    Replay {
+        /// Run, such as int_…
+        run: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunStartArgs {
+    /// Sources to interpret
+    #[arg(value_name = "SOURCE", conflicts_with_all = ["mime", "since", "until", "failed"])]
+    sources: Vec<String>,
+    /// Interpreter to use [default: `interpret.default` of the settings, or rules]
+    #[arg(long, value_name = "NAME")]
+    interpreter: Option<String>,
+    /// Wait for the result
+    #[arg(long)]
+    wait: bool,
+    /// All sources of a MIME type
+    #[arg(long, value_name = "TYPE")]
+    mime: Option<String>,
+    /// All sources stored at or after this day or time
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    since: Option<Timestamp>,
+    /// All sources stored before this day or time
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    until: Option<Timestamp>,
+    /// All sources whose last run failed
+    #[arg(long)]
+    failed: bool,
+}
+
+/// The arguments of `tine interpret`, which `tine run` replaces.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("mode").multiple(false),
     after_help = "\
-Reading a source again is a new run: the source and its old runs stay as they are. What is queued \
-is done by a server, or here by --run. A run is kept with everything that happened in it.
+Older spelling of `tine run`.
 
 Examples:
-  tine interpret src_0123456789abcdef0123456789abcdef --wait
-  tine interpret --failed --interpreter big --wait
-  tine interpret --mime text/markdown --since 2025-03-01
-  tine interpret --status
-  tine interpret --run
-  tine interpret --show int_0123456789abcdef0123456789abcdef --bytes
-  tine interpret --of src_0123456789abcdef0123456789abcdef
-  tine interpret --compare int_0123456789abcdef0123456789abcdef int_fedcba9876543210fedcba9876543210
-  tine interpret --retry int_0123456789abcdef0123456789abcdef --wait"
+  tine run start src_0123456789abcdef0123456789abcdef --wait
+  tine run status"
 )]
 pub(crate) struct InterpretArgs {
-    /// The sources to read
-    #[arg(value_name = "SOURCE", conflicts_with_all = ["mime", "since", "until", "failed"])]
-    sources: Vec<String>,
-    /// By which interpreter [default: `interpret.default` of the settings, else rules]
-    #[arg(long, value_name = "NAME")]
-    interpreter: Option<String>,
-    /// At once, and answer when it is done
-    #[arg(long)]
-    wait: bool,
-    /// All sources of a type
-    #[arg(long, value_name = "TYPE")]
-    mime: Option<String>,
-    /// All that came on this day or at this time, or later
-    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
-    since: Option<Timestamp>,
-    /// All that came before this day or time
-    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
-    until: Option<Timestamp>,
-    /// All whose last run failed
-    #[arg(long)]
-    failed: bool,
-    /// Show what waits and what works, and who can be asked
+    #[command(flatten)]
+    start: RunStartArgs,
+    /// Like `tine run status`
     #[arg(long, group = "mode", conflicts_with_all = READING)]
     status: bool,
-    /// Do what is queued, here and now
+    /// Like `tine run work`
     #[arg(long, group = "mode", conflicts_with_all = READING)]
     run: bool,
-    /// Try a failed run again
+    /// Like `tine run retry`
     #[arg(long, value_name = "RUN", group = "mode", conflicts_with_all = CHOOSING)]
     retry: Option<String>,
-    /// Show a run with everything that was kept of it
+    /// Like `tine run show`
     #[arg(long, value_name = "RUN", group = "mode", conflicts_with_all = READING)]
     show: Option<String>,
-    /// Also the bytes of its request and response
+    /// Include the bytes of its request and response
     #[arg(long, requires = "show")]
     bytes: bool,
-    /// Show how two runs differ in what they found
+    /// Like `tine run compare`
     #[arg(
         long,
         num_args = 2,
@@ -83,10 +126,10 @@ pub(crate) struct InterpretArgs {
         conflicts_with_all = READING
     )]
     compare: Option<Vec<String>>,
-    /// Work out again what a run found, from the bytes that were kept; nothing is stored
+    /// Like `tine run replay`
     #[arg(long, value_name = "RUN", group = "mode", conflicts_with_all = READING)]
     replay: Option<String>,
-    /// List the runs over a source
+    /// Like `tine run list`
     #[arg(long, value_name = "SOURCE", group = "mode", conflicts_with_all = READING)]
     of: Option<String>,
 }
@@ -97,41 +140,48 @@ const READING: [&str; 7] = ["sources", "interpreter", "mime", "since", "until", 
 /// The same options without `--wait`.
 const CHOOSING: [&str; 6] = ["sources", "interpreter", "mime", "since", "until", "failed"];
 
-pub(crate) fn interpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
-    if args.status {
-        return status(session);
+impl From<InterpretArgs> for RunCommand {
+    fn from(args: InterpretArgs) -> Self {
+        let InterpretArgs { start, status, run, retry, show, bytes, compare, replay, of } = args;
+        if status {
+            return RunCommand::Status;
+        }
+        if run {
+            return RunCommand::Work;
+        }
+        match (retry, show, compare, replay, of) {
+            (Some(run), ..) => RunCommand::Retry { run, wait: start.wait },
+            (_, Some(run), ..) => RunCommand::Show { run, bytes },
+            (_, _, Some(pair), ..) => {
+                let mut pair = pair.into_iter();
+                let mut next = || pair.next().unwrap_or_default();
+                RunCommand::Compare { before: next(), after: next() }
+            }
+            (.., Some(run), _) => RunCommand::Replay { run },
+            (.., Some(source)) => RunCommand::List { source },
+            _ => RunCommand::Start(start),
+        }
     }
-    if args.run {
-        return run(session);
-    }
-    if let Some(id) = &args.retry {
-        return retry(session, record_args::parse_id(id)?, args.wait);
-    }
-    if let Some(id) = &args.show {
-        return show(session, record_args::parse_id(id)?, args.bytes);
-    }
-    if let Some(pair) = &args.compare {
-        let [before, after] = pair.as_slice() else {
-            return Err(CommandError::invalid("--compare takes two runs"));
-        };
-        return compare(
-            session,
-            RunPair {
-                before: record_args::parse_id(before)?,
-                after: record_args::parse_id(after)?,
-            },
-        );
-    }
-    if let Some(id) = &args.replay {
-        return replay(session, record_args::parse_id(id)?);
-    }
-    if let Some(id) = &args.of {
-        return list_runs_of(session, record_args::parse_id(id)?);
-    }
-    reinterpret(session, args)
 }
 
-fn reinterpret(session: &CliSession, args: InterpretArgs) -> Result<()> {
+/// Runs one command of `tine run`.
+pub(crate) fn run(session: &CliSession, command: RunCommand) -> Result<()> {
+    match command {
+        RunCommand::Start(args) => start(session, args),
+        RunCommand::List { source } => list_runs_of(session, record_args::parse_id(&source)?),
+        RunCommand::Status => status(session),
+        RunCommand::Work => work(session),
+        RunCommand::Retry { run, wait } => retry(session, record_args::parse_id(&run)?, wait),
+        RunCommand::Show { run, bytes } => show(session, record_args::parse_id(&run)?, bytes),
+        RunCommand::Compare { before, after } => {
+            let before = record_args::parse_id(&before)?;
+            compare(session, RunPair { before, after: record_args::parse_id(&after)? })
+        }
+        RunCommand::Replay { run } => replay(session, record_args::parse_id(&run)?),
+    }
+}
+
+fn start(session: &CliSession, args: RunStartArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let sources: Vec<SourceId> =
         args.sources.iter().map(|id| record_args::parse_id(id)).collect::<Result<_>>()?;
@@ -154,15 +204,7 @@ fn listing(runs: &[InterpretationView]) -> Listing<InterpretationView> {
 
 /// Writes one line per run.
 fn list(session: &CliSession, runs: &[InterpretationView]) -> Result<()> {
-    if session.answered_json(|| listing(runs))? {
-        return Ok(());
-    }
-    session.screen.text(Paging::Paged, |out| {
-        for run in runs {
-            writeln!(out, "{}", run_line(&session.screen, run))?;
-        }
-        Ok(())
-    })
+    session.list(&listing(runs), |run| run_line(&session.screen, run))
 }
 
 fn list_runs_of(session: &CliSession, source: SourceId) -> Result<()> {
@@ -210,9 +252,9 @@ fn status(session: &CliSession) -> Result<()> {
 }
 
 /// Executes queued runs of all projects and reports each when it ends.
-fn run(session: &CliSession) -> Result<()> {
-    let instead = "the server does what is queued by itself";
-    let engine = session.engine.require_local("tine interpret --run", instead)?;
+fn work(session: &CliSession) -> Result<()> {
+    let instead = "the server executes queued runs itself";
+    let engine = session.engine.require_local("tine run work", instead)?;
     let mut done = Vec::new();
     while let Some(id) = engine.run_next()? {
         let run = run_of_any_project(session, engine, id)?;
@@ -229,7 +271,7 @@ fn run(session: &CliSession) -> Result<()> {
     session.screen.line(&match failed {
         0 => format!("{all} done"),
         failed => {
-            format!("{all} done, {failed} failed; `tine interpret --failed` reads them again")
+            format!("{all} done, {failed} failed; `tine run start --failed` interprets them again")
         }
     })
 }
@@ -396,8 +438,8 @@ impl From<&Finding> for ReplayedFinding {
 }
 
 fn replay(session: &CliSession, id: InterpretationId) -> Result<()> {
-    let instead = "`tine interpret --show RUN --bytes` shows what was kept";
-    let engine = session.engine.require_local("tine interpret --replay", instead)?;
+    let instead = "`tine run show RUN --bytes` shows the recorded bytes";
+    let engine = session.engine.require_local("tine run replay", instead)?;
     let found = engine.replay_interpretation(&session.call, id)?;
     let items = || found.iter().map(ReplayedFinding::from).collect();
     if session.answered_json(|| Listing::<ReplayedFinding>::all(items()))? {
@@ -412,7 +454,7 @@ fn replay(session: &CliSession, id: InterpretationId) -> Result<()> {
             let fields = fields_line(&one.fields, room(&session.screen, 34));
             writeln!(out, "{:<12}  {span:<16}  {fields}", visible(&one.entity_type))?;
         }
-        writeln!(out, "{} read again; nothing was stored", count(found.len() as u64, "finding"))?;
+        writeln!(out, "{} recomputed; nothing was stored", count(found.len() as u64, "finding"))?;
         Ok(())
     })
 }

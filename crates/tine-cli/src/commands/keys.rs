@@ -27,13 +27,13 @@ const MAX_KEY_BYTES: u64 = 1024;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys are Ed25519. A private key is a file of the user's own (mode 0600) in the folder tine/keys \
-beside the settings; it is never shown. What others need to check signatures is the public key.
+Keys are Ed25519. A private key is a file with mode 0600 in the folder `keys` beside the settings \
+file, and is never shown. Others check signatures with the public key.
 
 Examples:
-  tine key new
-  tine key new laptop
-  tine key show laptop
+  tine commit key new
+  tine commit key new laptop
+  tine commit key show laptop
   tine commit -m 'Final plan' --sign laptop")]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
@@ -42,15 +42,15 @@ pub(crate) struct KeyArgs {
 
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
-    /// Make a key
+    /// Create a key
     New {
-        /// What to call it
+        /// Name of the key
         #[arg(default_value = DEFAULT)]
         name: String,
     },
     /// Show a public key
     Show {
-        /// Its name
+        /// Name of the key
         #[arg(default_value = DEFAULT)]
         name: String,
     },
@@ -146,7 +146,7 @@ fn make(name: &str) -> Result<KeyDocument> {
     let mut file = options.open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => CommandError::refused(
             ErrorKind::Conflict,
-            format!("there is a key `{name}` already; choose another name"),
+            format!("the key `{name}` exists; choose another name"),
         ),
         _ => failed(&path, &error),
     })?;
@@ -159,7 +159,7 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
     let file = File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => CommandError::refused(
             ErrorKind::NotFound,
-            format!("there is no key `{name}`; `tine key new {name}` makes it"),
+            format!("there is no key `{name}`; `tine commit key new {name}` creates it"),
         ),
         _ => failed(path, &error),
     })?;
@@ -168,7 +168,7 @@ fn read(name: &str, path: &Path) -> Result<PrivateKey> {
     let read = file.take(MAX_KEY_BYTES).read_to_string(&mut digits);
     read.map_err(|error| failed(path, &error))?;
     PrivateKey::from_hex(&digits).ok_or_else(|| {
-        let why = format!("{} holds no key: 64 hexadecimal digits", path.display());
+        let why = format!("{} is not a key: expected 64 hexadecimal digits", path.display());
         CommandError::invalid(why)
     })
 }
@@ -190,7 +190,7 @@ fn check_permissions(path: &Path, file: &File) -> Result<()> {
         return Ok(());
     }
     let path = path.display();
-    let why = format!("others can read the key {path}; take that from them: chmod 600 {path}");
+    let why = format!("other users can read the key {path}; run chmod 600 {path}");
     Err(CommandError::invalid(why))
 }
 

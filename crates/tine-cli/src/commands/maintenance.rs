@@ -11,32 +11,31 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::command_error::{CommandError, Result};
-use crate::commands::repair;
+use crate::commands::{backup, repair};
 use crate::session::CliSession;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, cut, visible, width};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exits with 13 if anything fails, and names every record that does.
+Exits with 13 if a record fails the check, and names every such record.
 
-With --repair the store is only read. Conversations that are whole are copied as they are, of \
-others what can be verified; what is left out is listed in left-out.jsonl in the new folder, turns \
-with what they say. Exits with 13 if anything was left out.
+--repair only reads the store. Intact conversations are copied as they are, damaged ones as far as \
+they can be verified. The rest is listed in left-out.jsonl in the new folder, with the text of \
+turns. Exits with 13 if anything was left out.
 
 Examples:
-  tine verify
-  tine verify --json
-  tine verify --repair /mnt/disk/tine-new")]
+  tine store verify
+  tine store verify --repair /mnt/disk/tine-new")]
 pub(crate) struct VerifyArgs {
-    /// Copy what is whole into a new store in this folder
+    /// Copy what is intact to a new store in this folder
     #[arg(long, value_name = "NEW_FOLDER")]
     repair: Option<PathBuf>,
 }
 
 pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     if let Some(folder) = &args.repair {
-        let instead = "repair it there, with --store PATH, while no server has it open";
+        let instead = "stop the server and run it there, with --store PATH";
         globals.require_local("tine verify --repair", instead)?;
         return repair::repair(globals, folder);
     }
@@ -56,7 +55,7 @@ pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
                 count(found.operations, "operation")
             )?;
             if found.purged_turns > 0 {
-                write!(out, " (besides {} that were purged)", count(found.purged_turns, "turn"))?;
+                write!(out, " (and {} that were purged)", count(found.purged_turns, "turn"))?;
             }
             writeln!(out, "{}", if failed == 0 { ": all is well" } else { "" })?;
             Ok(())
@@ -74,14 +73,14 @@ pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Tokens and cost are those that turns tell in their metadata (source_info: usage, cost).
+Tokens and cost come from the metadata of turns (source_info: usage, cost).
 
 Examples:
-  tine stats
-  tine stats --usage
-  tine stats -c trip --json")]
+  tine store stats
+  tine store stats --usage
+  tine store stats -c trip --json")]
 pub(crate) struct StatsArgs {
-    /// Also tokens and cost of all conversations; those of one that is named are always counted
+    /// Include tokens and cost; always included with -c
     #[arg(long)]
     usage: bool,
 }
@@ -182,17 +181,21 @@ fn write_counts(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A folder that `tine store backup` filled before is replaced by the new copy, unless something was \
+written to it since.
+
 Examples:
-  tine backup /mnt/backup/tine
-  tine verify --store /mnt/backup/tine")]
+  tine store backup /mnt/backup/tine
+  tine store verify --store /mnt/backup/tine")]
 pub(crate) struct BackupArgs {
-    /// A new or empty folder
+    /// Folder to copy to: new, empty, or an earlier backup
     folder: PathBuf,
 }
 
 pub(crate) fn backup(session: &CliSession, args: &BackupArgs) -> Result<()> {
-    let instead = "run it there, or take the conversations with `tine export --all`";
-    session.engine.require_local("tine backup", instead)?.store().backup(&args.folder)?;
+    let instead = "run it there, or export the conversations with `tine export --all`";
+    let engine = session.engine.require_local("tine store backup", instead)?;
+    backup::backup(engine, &args.folder)?;
     #[derive(Serialize)]
     struct BackupDocument {
         folder: PathBuf,

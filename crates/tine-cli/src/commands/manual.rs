@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManualArgs {
-    /// The folder; it is made if need be
+    /// Folder to write to; it is created if it does not exist
     folder: PathBuf,
 }
 

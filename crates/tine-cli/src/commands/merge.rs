@@ -19,38 +19,38 @@ use crate::transcript::one_line;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A merge is a commit with two parents on the branch that it goes to. No turn is moved or copied: \
-what the other side knows comes over field by field, and what both sides changed differently is \
-kept as a conflict until `tine resolve` decides it.
+A merge is a commit with two parents. No turn is moved or copied: known facts are merged field by \
+field, and a field that both sides changed differently is kept as a conflict until `tine commit \
+resolve` decides it.
 
 Examples:
-  tine merge osaka --dry-run        what would come of it
+  tine merge osaka --dry-run        show the result, and change nothing
   tine merge osaka
-  tine merge osaka --summary        and say in a turn what was learned there
-  tine merge osaka --edit           the same, in your own words
+  tine merge osaka --summary        also append a turn that sums up the other side
+  tine merge osaka --edit           write that turn in an editor
   tine merge osaka --into plan -m 'Take Osaka in'")]
 pub(crate) struct MergeArgs {
-    /// The other side: a branch, or a commit
+    /// Branch or commit to merge
     from: String,
-    /// The branch that it goes to [default: main]
+    /// Branch to merge into [default: main]
     #[arg(long, value_name = "BRANCH")]
     into: Option<String>,
-    /// What it is about
+    /// Message of the commit
     #[arg(short, long, visible_alias = "msg", value_name = "TEXT")]
     message: Option<String>,
-    /// Who made it [default: whoever calls]
+    /// Author of the commit [default: the actor]
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// Add a turn about the other side: in these words, or in words made from what it knows
+    /// Append a turn about the other side: this text, or a generated one
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
     summary: Option<String>,
-    /// Write that turn in an editor (VISUAL or EDITOR)
+    /// Write that turn in an editor ($VISUAL or $EDITOR)
     #[arg(long, conflicts_with_all = ["summary", "dry_run"])]
     edit: bool,
-    /// Only say what would come of it
+    /// Show the result, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
@@ -110,14 +110,14 @@ fn write_merged(
     let (screen, paint) = (&session.screen, session.screen.paint);
     let label = paint.branch(&format!("[{}]", visible(target)));
     if done.up_to_date {
-        return Ok(writeln!(out, "{label} has all of it already")?);
+        return Ok(writeln!(out, "{label} is up to date")?);
     }
     match &done.commit {
         Some(it) => {
             let hash = paint.hash(&it.hash.short());
             writeln!(out, "{label} {hash}  {}", cut(&it.commit.message, 72))?;
         }
-        None => writeln!(out, "{label} would get this merge; nothing was written")?,
+        None => writeln!(out, "{label} would get this merge; nothing was changed")?,
     }
     for hash in &done.committed {
         writeln!(out, "  committed first: {}", paint.hash(&hash.short()))?;
@@ -126,7 +126,7 @@ fn write_merged(
         writeln!(out, "  said in turn {turn}")?;
     }
     if done.changes.is_empty() && done.conflicts.is_empty() {
-        writeln!(out, "nothing that is known changes")?;
+        writeln!(out, "no known fact changes")?;
     }
     let is_decided = |it: &&FieldChange| !matches!(it.to, Some(FieldState::Conflict(_)));
     let decided: Vec<FieldChange> = done.changes.iter().filter(is_decided).cloned().collect();
@@ -152,23 +152,23 @@ fn write_merged(
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The new turn says the same and names the one that it comes from; the old one stays where it is.
+The copy records which turn it comes from; the original stays where it is.
 
 Examples:
-  tine inject osaka~2
-  tine inject osaka~2 --branch plan
-  tine inject 3f2a9c01d7e4 --to notes")]
+  tine turn inject osaka~2
+  tine turn inject osaka~2 --branch plan
+  tine turn inject 3f2a9c01d7e4 --to notes")]
 pub(crate) struct InjectArgs {
-    /// The turn
+    /// Turn
     #[arg(value_name = "TURN", value_parser = reference)]
     turn: Reference,
-    /// The branch at whose end it is said [default: main]
+    /// Branch to append to [default: main]
     #[arg(short, long)]
     branch: Option<String>,
-    /// The conversation that it comes to [default: its own]
+    /// Conversation to append to [default: that of the turn]
     #[arg(long, value_name = "ID")]
     to: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }

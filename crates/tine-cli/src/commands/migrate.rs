@@ -28,22 +28,22 @@ const BAR_COLUMNS: u64 = 30;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The target is empty, or the one that an earlier run began: what is there is passed over. In the
-end every record of both is compared. Stop whoever writes to the source first; what it writes
-meanwhile comes with the next run.
+The target must be empty or from an interrupted run, which continues. At the end all records of
+both are compared. Stop programs that write to the source first; later changes are copied by the
+next run.
 
 Examples:
-  tine migrate ~/.local/share/tine postgres://tine@db1,db2,db3/tine
-  tine migrate postgres://tine@db/tine /mnt/backup/tine
-  tine migrate --dry-run postgres://tine@db/tine     which format it has, and should have")]
+  tine store migrate ~/.local/share/tine postgres://tine@db1,db2,db3/tine
+  tine store migrate postgres://tine@db/tine /mnt/backup/tine
+  tine store migrate --dry-run postgres://tine@db/tine     show the format of a store")]
 pub(crate) struct MigrateArgs {
-    /// The store to copy: a folder, or the address of a database
+    /// Store to copy: a folder or a postgres:// URL
     #[arg(value_name = "STORE")]
     from: PathBuf,
-    /// Where to; without it, only the format of the first is brought up to date
+    /// Store to copy to; without it, the format of the first is upgraded
     #[arg(value_name = "STORE")]
     to: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -70,7 +70,7 @@ struct Migrated {
 }
 
 pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
-    globals.require_local("tine migrate", "name both stores themselves")?;
+    globals.require_local("tine store migrate", "name both stores")?;
     let screen = Screen::new(globals);
     let from = StoreLocation::parse(&args.from)?;
     let to = args.to.as_deref().map(StoreLocation::parse).transpose()?;
@@ -109,11 +109,11 @@ fn format(location: &StoreLocation) -> Result<StoreFormat> {
 fn describe_format(format: &StoreFormat) -> String {
     let StoreFormat { store, format, newest } = format;
     match (format, newest) {
-        (_, None) => format!("{store}: a folder, brought up to date whenever it is opened"),
-        (None, Some(_)) => format!("{store}: no store yet; it would be made"),
+        (_, None) => format!("{store}: a folder, upgraded whenever it is opened"),
+        (None, Some(_)) => format!("{store}: no store; it would be created"),
         (Some(now), Some(newest)) if now == newest => format!("{store}: format {now}, the newest"),
         (Some(now), Some(newest)) => {
-            format!("{store}: format {now}; it would be changed to format {newest}")
+            format!("{store}: format {now}; it would be upgraded to format {newest}")
         }
     }
 }
@@ -141,7 +141,7 @@ fn copy_store(screen: &Screen, from: &StoreLocation, to: &StoreLocation) -> Resu
     }
     let before = match done.found {
         0 => String::new(),
-        found => format!(" ({found} of them were there)"),
+        found => format!(" ({found} of them existed)"),
     };
     screen.line(&format!(
         "{}, {}{before} and {} of what was learned are in {to}, compared and verified",
@@ -162,7 +162,7 @@ fn verify(store: Arc<dyn Store>) -> Result<()> {
         Some(problem) => Err(CommandError::refused(
             ErrorKind::Corrupt,
             format!(
-                "the copy is as damaged as the source: {}: {}; `tine verify` lists all",
+                "the copy is as damaged as the source: {}: {}; `tine store verify` lists all damage",
                 problem.record, problem.why
             ),
         )),

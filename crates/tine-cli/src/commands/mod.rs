@@ -3,6 +3,7 @@
 pub(crate) mod acp;
 pub(crate) mod annotations;
 pub(crate) mod append;
+mod backup;
 pub(crate) mod blame;
 pub(crate) mod branch_moves;
 pub(crate) mod branches;
@@ -16,6 +17,7 @@ pub(crate) mod drift;
 pub(crate) mod edits;
 pub(crate) mod entities;
 pub(crate) mod export;
+pub(crate) mod families;
 pub(crate) mod history;
 mod host_files;
 pub(crate) mod import;
@@ -29,6 +31,7 @@ pub(crate) mod migrate;
 pub(crate) mod observations;
 pub(crate) mod pack;
 pub(crate) mod paths;
+pub(crate) mod projects;
 pub(crate) mod purge;
 pub(crate) mod relations;
 pub(crate) mod repair;
@@ -47,26 +50,33 @@ pub(crate) mod watch;
 
 use tine_store::OpenMode;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, Globals};
 use crate::command_error::Result;
 use crate::session::CliSession;
 
 /// Runs the command that the arguments name.
 pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
-    // `tine config path` works even if the settings cannot be read.
     if let Command::Config(args) = &arguments.command
-        && args.is_path()
+        && let Some(done) = args.run_without_settings(&arguments.globals)
     {
-        return config::path(&arguments.globals);
+        return done;
     }
     arguments.globals.read_settings()?;
-    let globals = &arguments.globals;
+    dispatch(&arguments.globals, arguments.command)
+}
+
+fn dispatch(globals: &Globals, command: Command) -> Result<()> {
     let open = || CliSession::open(globals, OpenMode::Existing);
-    match arguments.command {
+    match command {
+        Command::Turn(_) | Command::Relation(_) | Command::Server(_) => {
+            dispatch(globals, command.member())
+        }
+        Command::Run(family) => interpret::run(&open()?, family.subcommand),
         Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),
         Command::New(args) => conversations::new(globals, args),
         Command::Ls(args) => conversations::ls(&open()?, &args),
+        Command::Projects(_) => projects::projects(&open()?),
         Command::Derive(args) => conversations::derive(&open()?, args),
         Command::Archive(args) => conversations::archive(&open()?, &args),
         Command::Append(args) => append::append(globals, args),
@@ -84,7 +94,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Revert(args) => branch_moves::revert(&open()?, args),
         Command::Restore(args) => branch_moves::restore(&open()?, args),
         Command::Tails(_) => branch_moves::tails(&open()?),
-        Command::Commit(args) => commits::commit(&open()?, args),
+        Command::Commit(args) => commits::run(globals, args),
         Command::Commits(args) => commits::commits(&open()?, args),
         Command::Diff(args) => diff::diff(&open()?, &args),
         Command::Merge(args) => merge::merge(&open()?, args),
@@ -98,18 +108,18 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Redo(args) => history::redo(&open()?, &args),
         Command::Ops(args) => history::ops(&open()?, &args),
         Command::Watch(args) => watch::watch(globals, &args),
-        Command::Bookmark(args) => annotations::bookmark(&open()?, &args),
+        Command::Bookmark(args) => annotations::bookmark(&open()?, args),
         Command::Tag(args) => annotations::tag(&open()?, args),
         Command::Title(args) => annotations::title(&open()?, args),
         Command::Store(args) => store::store(globals, args),
-        Command::Source(args) => sources::source(&open()?, &args),
+        Command::Source(args) => sources::source(globals, args),
         Command::Observations(args) => observations::observations(&open()?, &args),
         Command::Entity(args) => entities::entity(&open()?, args),
         Command::Timeline(args) => timeline::timeline(&open()?, &args),
-        Command::Relate(args) => relations::relate(&open()?, args),
+        Command::Relate(args) => relations::relate(&open()?, &args),
         Command::Relations(args) => relations::relations(&open()?, &args),
-        Command::Unrelate(args) => relations::unrelate(&open()?, args),
-        Command::Interpret(args) => interpret::interpret(&open()?, args),
+        Command::Unrelate(args) => relations::unrelate(&open()?, &args),
+        Command::Interpret(args) => interpret::run(&open()?, args.into()),
         Command::Purge(args) => purge::purge(&open()?, &args),
         Command::Verify(args) => maintenance::verify(globals, &args),
         Command::Stats(args) => maintenance::stats(&open()?, &args),
@@ -123,7 +133,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Mcp(args) => mcp::mcp(globals, args),
         Command::Acp(args) => acp::acp(globals, args),
         Command::Token(args) => token::token(globals, args),
-        Command::Config(_) => config::show(globals),
+        Command::Config(args) => config::config(globals, &args),
         Command::Completions(args) => completions::completions(globals, &args),
         Command::Manual(args) => manual::manual(globals, &args),
     }

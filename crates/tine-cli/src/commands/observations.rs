@@ -11,19 +11,19 @@ use crate::terminal::Paging;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Observations are only ever added. Of a turn each store is one, also when it says what an earlier \
-one said. CONVERSATION:TURN names a turn's message when there is only one; with question and \
-answer under one id, say which: CONVERSATION:TURN:user, CONVERSATION:TURN:assistant.
+Observations are never changed or removed. Each time a turn is stored adds one, even if its text is \
+the same. CONVERSATION:TURN names the message of a turn; if a question and an answer have one id, \
+add the role: CONVERSATION:TURN:user, CONVERSATION:TURN:assistant.
 
 Examples:
-  tine observations trip:1
-  tine observations trip:1:assistant
-  tine observations ent_0123456789abcdef0123456789abcdef --json")]
+  tine entity observations trip:1
+  tine entity observations trip:1:assistant
+  tine entity observations ent_0123456789abcdef0123456789abcdef --json")]
 pub(crate) struct ObservationsArgs {
-    /// The entity: an id such as ent_…, or a turn as CONVERSATION:TURN
+    /// Entity: an id such as ent_…, or a turn as CONVERSATION:TURN
     #[arg(value_name = "ENTITY")]
     entity: String,
-    /// Only the first N
+    /// Show at most N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
 }

@@ -10,23 +10,23 @@ use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Packed turns are read, searched and verified like all others; they only take less space. The
-last turns of each line stay as they are, since they are read most. Others may go on working,
-but writers wait while the file is shrunk at the end.
+Packed turns take less space and are read, searched and verified like all others. The last turns of
+each line stay unpacked, because they are read most. The store can be used meanwhile, but writers
+wait while the file is shrunk at the end.
 
 Examples:
-  tine pack
-  tine pack --all      also the last turns of each line, before a backup for instance")]
+  tine store pack
+  tine store pack --all             also pack the last turns of each line")]
 pub(crate) struct PackArgs {
-    /// Pack everything, also what is recent
+    /// Pack recent turns too
     #[arg(long)]
     all: bool,
 }
 
 pub(crate) fn pack(session: &CliSession, args: &PackArgs) -> Result<()> {
     let options = if args.all { PackOptions::EVERYTHING } else { PackOptions::default() };
-    let instead = "a server packs by itself while it has time";
-    let store = session.engine.require_local("tine pack", instead)?.store();
+    let instead = "the server packs in the background";
+    let store = session.engine.require_local("tine store pack", instead)?.store();
     let packed = store.pack(options)?;
     if packed.turns > 0 {
         store.scrub()?;

@@ -25,22 +25,23 @@ Examples:
   tine log
   tine log other -n 5
   tine log --oneline main~10
+  tine log -3                       the last three turns
   tine log --commits -n 5           commits of main
-  tine log --graph                  all commits, as a graph")]
+  tine log --graph                  all commits as a graph")]
 pub(crate) struct LogArgs {
-    /// Where the path ends: a turn, a branch, a bookmark [default: main]
+    /// End of the path: a turn, a branch or a bookmark [default: main]
     #[arg(value_name = "REF", value_parser = reference)]
     to: Option<Reference>,
-    /// Only the last N
+    /// Show only the last N
     #[arg(short = 'n', long = "number", alias = "n", value_name = "N")]
     number: Option<usize>,
-    /// One line for each
+    /// Show one line per turn or commit
     #[arg(long)]
     oneline: bool,
-    /// Commits of a branch instead of turns
+    /// Show commits instead of turns
     #[arg(long)]
     pub(crate) commits: bool,
-    /// Commits as a graph: of all branches, or of the one that is named
+    /// Draw the graph of commits, of all branches or of the named one
     #[arg(long)]
     graph: bool,
 }
@@ -146,17 +147,17 @@ fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tine turns
-  tine turns -n 10
-  tine turns --role user --branch other")]
+  tine turn list
+  tine turn list -n 10
+  tine turn list --role user --branch other")]
 pub(crate) struct TurnsArgs {
-    /// Only the last N
+    /// Show only the last N
     #[arg(short = 'n', long = "number", alias = "n", value_name = "N")]
     number: Option<usize>,
-    /// Only what this role says
+    /// Only turns of this role
     #[arg(short, long, value_parser = role_parser())]
     role: Option<Role>,
-    /// The branch [default: main]
+    /// Branch to use [default: main]
     #[arg(short, long, value_name = "REF", value_parser = reference)]
     branch: Option<Reference>,
 }
@@ -182,43 +183,43 @@ pub(crate) fn turns(session: &CliSession, args: TurnsArgs) -> Result<()> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tine path
-  tine path other --last 10
-  tine path --around a9d2e63be84c --before 2 --after 2
-  tine path --format openai --max-tokens 8000 > request.json
-  tine path --format markdown --open-calls keep
-  tine path --format tine --no-system > messages.jsonl")]
+  tine turn path
+  tine turn path other --last 10
+  tine turn path --around a9d2e63be84c --before 2 --after 2
+  tine turn path --format openai --max-tokens 8000 > request.json
+  tine turn path --format markdown --open-calls keep
+  tine turn path --format tine --no-system > messages.jsonl")]
 pub(crate) struct PathArgs {
-    /// Where the path ends: a turn, a branch, a bookmark [default: main]
+    /// End of the path: a turn, a branch or a bookmark [default: main]
     #[arg(value_name = "REF", value_parser = reference, conflicts_with = "around")]
     to: Option<Reference>,
-    /// Only the last N turns
+    /// Show only the last N turns
     #[arg(long, value_name = "N", conflicts_with = "around")]
     last: Option<usize>,
-    /// Only the turns around this one
+    /// Show only the turns around this one
     #[arg(long, value_name = "TURN", value_parser = reference)]
     around: Option<Reference>,
-    /// Turns before it
+    /// Number of turns before it
     #[arg(long, value_name = "N", default_value_t = 3, requires = "around")]
     before: usize,
-    /// Turns behind it
+    /// Number of turns after it
     #[arg(long, value_name = "N", default_value_t = 3, requires = "around")]
     after: usize,
-    /// The branch whose line is followed behind it
+    /// Branch to follow after it
     #[arg(short, long, requires = "around")]
     branch: Option<String>,
-    /// text: for people; openai, anthropic, gemini: ready to send; markdown; tine: canonical
-    /// messages as JSON Lines, as `append --messages` takes them
+    /// Format: text, markdown, openai, anthropic or gemini (a request), or tine (JSON Lines for
+    /// `tine append --messages`)
     #[arg(long, default_value = "text", hide_possible_values = true)]
     format: PathFormat,
-    /// Only the end of the path that fits, counted with OpenAI's public tokenizer
+    /// Cut the start of the path to fit, counted with OpenAI's o200k_base tokenizer
     #[arg(long, value_name = "N", conflicts_with = "around")]
     max_tokens: Option<u64>,
-    /// Tool calls without results: close them with a result that says so, report them as an
-    /// error, or keep them [default: close]
+    /// Tool calls without results: close them with a placeholder result, report them as an error,
+    /// or keep them [default: close]
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
     open_calls: Option<OpenCallsChoice>,
-    /// Leave the system prompt out
+    /// Leave out the system prompt
     #[arg(long)]
     no_system: bool,
 }
@@ -266,7 +267,7 @@ impl From<OpenCallsChoice> for OpenCalls {
 
 pub(crate) fn path(session: &CliSession, args: PathArgs) -> Result<()> {
     if args.format == PathFormat::Text && (args.max_tokens.is_some() || args.open_calls.is_some()) {
-        let why = "--max-tokens and --open-calls go with another --format than text";
+        let why = "--max-tokens and --open-calls need a --format other than text";
         return Err(CommandError::invalid(why));
     }
     if args.around.is_some() {

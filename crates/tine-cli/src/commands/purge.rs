@@ -19,21 +19,21 @@ const LISTED: usize = 10;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The content is erased everywhere in the store; hashes and the shape of the tree stay. There \
-is no undo. Copies made before (exports, backups) are not reached.
+Erases content everywhere in the store; hashes and the shape of the tree stay. This cannot be undone. \
+Earlier exports and backups are not changed. To hide turns instead, use `tine delete`.
 
 Examples:
-  tine purge a9d2e63be84c           says what would go, and asks
-  tine purge --whole -c trip --yes  a whole conversation, without asking
-  tine purge src_0123456789abcdef0123456789abcdef   a source and all that was learned from it")]
+  tine store purge a9d2e63be84c           list what would be erased, and ask
+  tine store purge --whole -c trip --yes  erase a whole conversation without asking
+  tine store purge src_0123456789abcdef0123456789abcdef   a source and all facts found in it")]
 pub(crate) struct PurgeArgs {
-    /// The turn, or a source such as src_…
+    /// Turn, or a source such as src_…
     #[arg(value_name = "REF", value_parser = reference, required_unless_present = "whole")]
     turn: Option<Reference>,
-    /// The whole conversation
+    /// Erase the whole conversation
     #[arg(long, conflicts_with = "turn")]
     whole: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
@@ -79,7 +79,7 @@ fn report(session: &CliSession, plan: &Purged, verb: &str) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         let turns = count(plan.turns.len() as u64, "turn");
         let operations = count(plan.operations, "operation");
-        writeln!(out, "{verb} what {turns} said, and what {operations} noted down of it")?;
+        writeln!(out, "{verb} the content of {turns}, and of {operations}")?;
         for turn in plan.turns.iter().take(LISTED) {
             match session.engine.turn(&session.call, TurnRef::of(*turn)) {
                 Ok(turn) => writeln!(out, "  {}", one_line(&session.screen, &turn, 2))?,
@@ -90,14 +90,14 @@ fn report(session: &CliSession, plan: &Purged, verb: &str) -> Result<()> {
         more(out, plan.turns.len())?;
         if !plan.sources.is_empty() {
             let observations = count(plan.observations, "observation");
-            writeln!(out, "with {observations} and the bytes of:")?;
+            writeln!(out, "and {observations}, with the bytes of:")?;
         }
         for source in plan.sources.iter().take(LISTED) {
             writeln!(out, "  {source}")?;
         }
         more(out, plan.sources.len())?;
         if !plan.other_holders.is_empty() {
-            writeln!(out, "other turns say the same and keep it:")?;
+            writeln!(out, "turns with the same content, which keep it:")?;
         }
         for tine_api::Holder { conversation, turn } in plan.other_holders.iter().take(LISTED) {
             writeln!(out, "  {turn} in {}", visible(conversation.as_str()))?;

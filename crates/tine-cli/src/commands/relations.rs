@@ -9,68 +9,80 @@ use crate::command_error::Result;
 use crate::input;
 use crate::record_args;
 use crate::session::CliSession;
-use crate::terminal::Paging;
 
 const ENDPOINT_FORMS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
 
+/// A relationship, by its type and ends.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-There are PART_OF, REFERS_TO, EMBEDS, CORRECTS, SETTLES, DUPLICATE_OF, DEPENDS_ON and \
-SUPERSEDES, and no other. What is related already stays as it is.
-
-Examples:
-  tine relate DEPENDS_ON ent_0123456789abcdef0123456789abcdef main~2
-  tine relate REFERS_TO conversation:trip src_0123456789abcdef0123456789abcdef
-  tine relate SETTLES main main~1 --metadata '{\"by\":\"bank transfer\"}'")]
-pub(crate) struct RelateArgs {
-    /// The type of the relationship
+struct RelationEnds {
+    /// Type of the relationship
     #[arg(value_name = "TYPE")]
     relation: String,
     #[arg(help = format!("From: {ENDPOINT_FORMS}"))]
     source: String,
     #[arg(help = format!("To: {ENDPOINT_FORMS}"))]
     target: String,
-    /// What is known of it: a JSON object
+}
+
+impl RelationEnds {
+    fn request(&self, session: &CliSession, metadata: Json) -> Result<NewRelationship> {
+        Ok(NewRelationship {
+            relation: normalize_type(&self.relation),
+            source: record_args::resolve_endpoint(session, &self.source)?,
+            target: record_args::resolve_endpoint(session, &self.target)?,
+            metadata,
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Types are PART_OF, REFERS_TO, EMBEDS, CORRECTS, SETTLES, DUPLICATE_OF, DEPENDS_ON and SUPERSEDES. \
+A relationship that exists stays as it is.
+
+Examples:
+  tine relation add DEPENDS_ON ent_0123456789abcdef0123456789abcdef main~2
+  tine relation add REFERS_TO conversation:trip src_0123456789abcdef0123456789abcdef
+  tine relation add SETTLES main main~1 --metadata '{\"by\":\"bank transfer\"}'")]
+pub(crate) struct RelateArgs {
+    #[command(flatten)]
+    ends: RelationEnds,
+    /// Metadata: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What Tine made along with a turn cannot be removed. `tine undo --project-log` brings back what \
-was.
+Relationships that were created with a turn cannot be removed. `tine undo --project-log` undoes a \
+removal.
 
 Examples:
-  tine unrelate DEPENDS_ON ent_0123456789abcdef0123456789abcdef main~2")]
+  tine relation remove DEPENDS_ON ent_0123456789abcdef0123456789abcdef main~2")]
 pub(crate) struct UnrelateArgs {
-    /// The type of the relationship
-    #[arg(value_name = "TYPE")]
-    relation: String,
-    #[arg(help = format!("From: {ENDPOINT_FORMS}"))]
-    source: String,
-    #[arg(help = format!("To: {ENDPOINT_FORMS}"))]
-    target: String,
+    #[command(flatten)]
+    ends: RelationEnds,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tine relations
-  tine relations conversation:trip --type PART_OF
-  tine relations ent_0123456789abcdef0123456789abcdef --direction in")]
+  tine relation list
+  tine relation list conversation:trip --type PART_OF
+  tine relation list ent_0123456789abcdef0123456789abcdef --direction in")]
 pub(crate) struct RelationsArgs {
-    #[arg(help = format!("Only those of {ENDPOINT_FORMS}"))]
+    #[arg(help = format!("Only relationships of {ENDPOINT_FORMS}"))]
     thing: Option<String>,
-    /// Only those of a type
+    /// Only relationships of this type
     #[arg(long = "type", value_name = "TYPE")]
     relation: Option<String>,
-    /// Only those that lead from it, or to it
+    /// Only relationships from it (out) or to it (in)
     #[arg(long, value_name = "WHICH", default_value = "both", requires = "thing")]
     direction: DirectionChoice,
-    /// Only the first N
+    /// Show at most N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
 }
@@ -88,18 +100,13 @@ fn normalize_type(relation: &str) -> String {
     relation.to_ascii_uppercase().replace('-', "_")
 }
 
-pub(crate) fn relate(session: &CliSession, args: RelateArgs) -> Result<()> {
+pub(crate) fn relate(session: &CliSession, args: &RelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let metadata = match &args.metadata {
         Some(text) => input::json_argument("--metadata", text, session.limits())?,
         None => Json::Null,
     };
-    let request = NewRelationship {
-        relation: normalize_type(&args.relation),
-        source: record_args::resolve_endpoint(session, &args.source)?,
-        target: record_args::resolve_endpoint(session, &args.target)?,
-        metadata,
-    };
+    let request = args.ends.request(session, metadata)?;
     let call = session.call_with(args.key.as_deref());
     let made = knowledge.create_relationship(&call, request)?;
     if session.answered_json(|| made.clone())? {
@@ -112,19 +119,14 @@ pub(crate) fn relate(session: &CliSession, args: RelateArgs) -> Result<()> {
     ))
 }
 
-pub(crate) fn unrelate(session: &CliSession, args: UnrelateArgs) -> Result<()> {
+pub(crate) fn unrelate(session: &CliSession, args: &UnrelateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
-    let request = NewRelationship {
-        relation: normalize_type(&args.relation),
-        source: record_args::resolve_endpoint(session, &args.source)?,
-        target: record_args::resolve_endpoint(session, &args.target)?,
-        metadata: Json::Null,
-    };
+    let request = args.ends.request(session, Json::Null)?;
     knowledge.delete_relationship(&session.call, request)?;
     if session.answered_json(|| Removed { deleted: true })? {
         return Ok(());
     }
-    session.screen.line("removed; `tine undo --project-log` brings it back")
+    session.screen.line("removed; `tine undo --project-log` restores it")
 }
 
 pub(crate) fn relations(session: &CliSession, args: &RelationsArgs) -> Result<()> {
@@ -144,15 +146,7 @@ pub(crate) fn relations(session: &CliSession, args: &RelationsArgs) -> Result<()
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| found.clone())? {
-        return Ok(());
-    }
-    session.screen.text(Paging::Paged, |out| {
-        for one in &found.items {
-            writeln!(out, "{}", line(session, one))?;
-        }
-        Ok(())
-    })
+    session.list(&found, |one| line(session, one))
 }
 
 fn line(session: &CliSession, one: &RelationshipView) -> String {

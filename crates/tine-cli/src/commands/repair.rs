@@ -108,7 +108,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
         let records = count(done.left_out, "record");
         return Err(CommandError::refused(
             ErrorKind::Corrupt,
-            format!("{records} could not be kept as they were; {LEFT_OUT_FILE} lists them"),
+            format!("{records} could not be copied; {LEFT_OUT_FILE} lists them"),
         ));
     }
     Ok(())
@@ -125,7 +125,9 @@ fn check_target(from: &Path, to: &Path) -> Result<()> {
     };
     if same || !empty {
         let to = to.display();
-        return Err(CommandError::invalid(format!("{to} is not a new or empty folder; give one")));
+        return Err(CommandError::invalid(format!(
+            "{to} is not empty; name a new or empty folder"
+        )));
     }
     Ok(())
 }

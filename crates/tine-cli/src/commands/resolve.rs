@@ -33,20 +33,20 @@ impl Args for Decisions {
                 Arg::new(FIELD)
                     .value_name("ENTITY.FIELD")
                     .action(ArgAction::Append)
-                    .help("A field; without any, the conflicts of the branch are listed"),
+                    .help("Field to resolve; without it, conflicts are listed"),
             )
             .arg(
-                repeated(SIDE, "N", "Take what this side says, counted from 1")
+                repeated(SIDE, "N", "Use the value of this side, counted from 1")
                     .value_parser(value_parser!(usize)),
             )
-            .arg(repeated(VALUE, "JSON", "Take this value").allow_hyphen_values(true))
+            .arg(repeated(VALUE, "JSON", "Use this value").allow_hyphen_values(true))
             .arg(
                 Arg::new(NOTHING)
                     .long(NOTHING)
                     .num_args(0)
                     .default_missing_value("true")
                     .action(ArgAction::Append)
-                    .help("Take no value"),
+                    .help("Clear the field"),
             )
     }
 
@@ -82,7 +82,7 @@ impl FromArgMatches for Decisions {
             match (own.next(), own.next()) {
                 (Some((_, take)), None) => decisions.push((field.clone(), take.clone())),
                 (None, _) => {
-                    let why = "say what is to hold: --side N, --value JSON or --nothing behind it";
+                    let why = "pass --side N, --value JSON or --nothing after it";
                     return Err(refused(format!("{field}: {why}\n")));
                 }
                 (Some(_), Some(_)) => {
@@ -110,30 +110,30 @@ impl FromArgMatches for Decisions {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tine resolve [OPTIONS]\n       \
-        tine resolve ENTITY.FIELD (--side N | --value JSON | --nothing)… [OPTIONS]",
+        tine commit resolve ENTITY.FIELD (--side N | --value JSON | --nothing)… [OPTIONS]",
     after_help = "\
 All decisions of one call are one commit. `tine merge` and `tine resolve` list conflicts with \
 their sides.
 
 Examples:
-  tine resolve
-  tine resolve ent_0123456789abcdef0123456789abcdef.city --side 2
-  tine resolve ent_0123456789abcdef0123456789abcdef.budget --value 3000 \\
+  tine commit resolve
+  tine commit resolve ent_0123456789abcdef0123456789abcdef.city --side 2
+  tine commit resolve ent_0123456789abcdef0123456789abcdef.budget --value 3000 \\
                ent_0123456789abcdef0123456789abcdef.hotel --nothing"
 )]
 pub(crate) struct ResolveArgs {
     #[command(flatten)]
     decisions: Decisions,
-    /// The branch [default: main]
+    /// Branch to use [default: main]
     #[arg(short, long)]
     branch: Option<String>,
-    /// What the commit is about
+    /// Message of the commit
     #[arg(short, long, visible_alias = "msg", value_name = "TEXT")]
     message: Option<String>,
-    /// Who made it [default: whoever calls]
+    /// Author of the commit [default: the actor]
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
@@ -168,7 +168,7 @@ fn entity_field(text: &str) -> Result<(EntityId, String)> {
             Ok((record_args::parse_id(entity)?, field.to_owned()))
         }
         _ => {
-            let why = format!("`{text}` names no field; give one as ent_….city");
+            let why = format!("expected a field such as ent_….city, got `{text}`");
             Err(CommandError::invalid(why))
         }
     }
@@ -189,7 +189,7 @@ fn list(session: &CliSession, branch: &str) -> Result<()> {
             return Ok(writeln!(out, "there are no conflicts on {}", visible(branch))?);
         }
         let number = count(conflicts.len() as u64, "field");
-        writeln!(out, "{number} to decide on {}", visible(branch))?;
+        writeln!(out, "{number} to resolve on {}", visible(branch))?;
         write_conflicts(out, &session.screen, &conflicts)?;
         write_resolve_hints(out, &conflicts, branch)
     })

@@ -7,7 +7,7 @@ use tine_engine::{SearchHit, SearchPage, SearchQuery};
 use crate::arguments::day_or_time;
 use crate::command_error::Result;
 use crate::session::CliSession;
-use crate::terminal::text::{cut, visible};
+use crate::terminal::text::{cut, shell_word, visible};
 use crate::terminal::{Paging, Screen, short_time};
 
 #[derive(Debug, Args)]
@@ -21,34 +21,34 @@ Examples:
   tine search 東京 --role assistant --since 2024-01-01
   tine search flights -c trip --branch autumn --tag budget")]
 pub(crate) struct SearchArgs {
-    /// What to look for
+    /// Words to search for
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
     /// Only turns of this role: user, assistant, tool or system
     #[arg(short, long)]
     role: Option<Role>,
-    /// Only on the path of this branch
+    /// Only turns on the path of this branch
     #[arg(short, long)]
     branch: Option<String>,
-    /// Not earlier: a date, or a time such as 2024-01-15T10:30:00Z
+    /// Only turns at or after this day or time, such as 2024-01-15T10:30:00Z
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     since: Option<Timestamp>,
-    /// Earlier than this
+    /// Only turns before this day or time
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     until: Option<Timestamp>,
-    /// Only turns with this tag; may be repeated
+    /// Only turns with this tag; can be repeated
     #[arg(short, long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// In every conversation, also when one is set in the environment
+    /// Search every conversation, even if TINE_CONVERSATION is set
     #[arg(long)]
     all_conversations: bool,
-    /// Also in archived conversations
+    /// Include archived conversations
     #[arg(long)]
     archived: bool,
-    /// Hits to show
+    /// Show at most N hits
     #[arg(short = 'n', long = "number", alias = "limit", value_name = "N", default_value_t = 20)]
     number: usize,
-    /// Go on behind an earlier page
+    /// Continue after the page that printed this cursor
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -73,6 +73,9 @@ pub(crate) fn search(session: &CliSession, args: SearchArgs) -> Result<()> {
         limit: Some(args.number),
     };
     let page = session.engine.search(&session.call, query)?;
+    if page.hits.is_empty() {
+        session.check_project()?;
+    }
     if session.answered_json(|| page.clone())? {
         return Ok(());
     }
@@ -82,7 +85,7 @@ pub(crate) fn search(session: &CliSession, args: SearchArgs) -> Result<()> {
 fn write_page(session: &CliSession, page: &SearchPage) -> Result<()> {
     let screen = &session.screen;
     if page.hits.is_empty() {
-        return screen.line("nothing found");
+        return screen.line("no matches");
     }
     screen.text(Paging::Paged, |out| {
         for (index, hit) in page.hits.iter().enumerate() {
@@ -142,20 +145,10 @@ fn marked(screen: &Screen, hit: &SearchHit) -> String {
 
 /// Returns the command that shows the context of a hit.
 fn open_with(hit: &SearchHit) -> String {
-    let conversation = quoted(hit.conversation.as_str());
-    let mut command = format!("tine path -c {conversation} --around {}", hit.hash.short());
+    let conversation = shell_word(hit.conversation.as_str());
+    let mut command = format!("tine turn path -c {conversation} --around {}", hit.hash.short());
     if let Some(branch) = hit.branches.first() {
-        command.push_str(&format!(" --branch {}", quoted(branch.as_str())));
+        command.push_str(&format!(" --branch {}", shell_word(branch.as_str())));
     }
     command
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let word = visible(word);
-    let plain = |symbol: char| symbol.is_alphanumeric() || "-_./:@+,".contains(symbol);
-    match word.chars().all(plain) && !word.is_empty() && !word.starts_with('-') {
-        true => word.into_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }

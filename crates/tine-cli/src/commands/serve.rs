@@ -1,5 +1,6 @@
 //! `tine serve`: serves the store over HTTP until it is stopped.
 
+use std::io::{self, IsTerminal};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,48 +41,53 @@ pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Set
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-On this machine no token is needed. Everywhere else every request needs one: see `tine token`.
+On this computer no token is needed. On every other address each request needs one: see `tine \
+server token`.
 
 Examples:
-  tine serve                                   on http://127.0.0.1:8000
-  tine serve --model claude                    a model of tine.toml answers on the page
+  tine serve                                   at http://127.0.0.1:8000
+  tine serve --model claude                    let a model of tine.toml reply on the page
   tine serve --listen 0.0.0.0:8000 --host tine.example.org
   curl http://127.0.0.1:8000/api/v1/conversations")]
 pub(crate) struct ServeArgs {
-    /// The address to listen on, or TINE_LISTEN [default: 127.0.0.1:8000]
+    /// Address to listen on [env: TINE_LISTEN] [default: 127.0.0.1:8000]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Another name under which the server is addressed; can be repeated
+    /// Host name to accept requests for; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Replace what has the shape of a secret (keys, tokens, passwords in URLs …) in everything
-    /// that is appended or edited, before it is recorded
+    /// Replace text that looks like a secret (keys, tokens, passwords in URLs) before it is recorded
     #[arg(long)]
     redact: bool,
-    /// A model that answers when somebody asks for it: one of tine.toml, or `echo`, which repeats
-    /// what it is told; can be repeated, and the first answers where none is named
+    /// Model that replies on request, from tine.toml, or `echo`, which repeats its input; can be
+    /// repeated, and the first is the default
     #[arg(long, value_name = "NAME")]
     model: Vec<String>,
-    /// Requests of one address in a second
+    /// Maximum requests per second and client address
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     rate: u32,
-    /// Requests in work at once
+    /// Maximum concurrent requests
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     concurrency: usize,
-    /// How long requests in work may go on after the server was told to stop
+    /// Time for running requests to finish when the server stops
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     grace: u64,
-    /// What is logged, as JSON lines on standard error
+    /// Log level; logs go to standard error, as JSON Lines unless it is a terminal
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: LogLevel,
-    /// Leave older turns as they are instead of packing them while there is time
+    /// Do not pack older turns in the background
     #[arg(long)]
     no_pack: bool,
 }
 
 pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     globals.require_local("tine serve", "name the store to serve with --store PATH")?;
-    logging::as_json(args.log);
+    let on_terminal = io::stderr().is_terminal();
+    if on_terminal {
+        logging::as_lines(args.log);
+    } else {
+        logging::as_json(args.log);
+    }
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
     let location = StoreLocation::from_globals(globals)?;
@@ -118,21 +124,23 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     runtime.block_on(async {
-        tokio::spawn(index_now_and_then(engine.clone()));
+        tokio::spawn(keep_indexed(engine.clone()));
         let server = Server::bind(engine, listen, options).await.map_err(|error| {
             internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
         let at = format!("http://{}", server.address());
-        tracing::info!(address = at, store = %location, "listening");
+        if !on_terminal {
+            tracing::info!(address = at, store = %location, "listening");
+        }
         eprintln!("tine serves {location} on {at}");
         let stopper = server.stopper();
         tokio::spawn(async move {
-            told_to_stop().await;
+            stop_signal().await;
             tracing::info!("stopping");
             stopper.stop();
         });
         if !args.no_pack {
-            tokio::spawn(pack_now_and_then(store));
+            tokio::spawn(keep_packed(store));
         }
         server.run().await.map_err(|error| internal(format!("the server failed: {error}")))
     })
@@ -152,7 +160,7 @@ fn models(
 
 /// Keeps the search index up to date, so that searches have little left to index. Failures are
 /// harmless, because a search updates the index itself.
-async fn index_now_and_then(engine: Engine) {
+async fn keep_indexed(engine: Engine) {
     loop {
         tokio::time::sleep(INDEX_EVERY).await;
         let engine = engine.clone();
@@ -167,7 +175,7 @@ async fn index_now_and_then(engine: Engine) {
 
 /// Packs older turns periodically. A failure is retried at the next interval; turns are readable
 /// in either form.
-async fn pack_now_and_then(store: Arc<dyn Store>) {
+async fn keep_packed(store: Arc<dyn Store>) {
     loop {
         tokio::time::sleep(PACK_EVERY).await;
         let store = Arc::clone(&store);
@@ -201,16 +209,14 @@ fn connections() -> usize {
 
 fn address(text: &str) -> Result<SocketAddr> {
     let bad = |why: String| {
-        CommandError::invalid(format!(
-            "`{text}` is no address to listen on ({why}); give HOST:PORT"
-        ))
+        CommandError::invalid(format!("expected HOST:PORT to listen on, got `{text}` ({why})"))
     };
     let mut found = text.to_socket_addrs().map_err(|error| bad(error.to_string()))?;
-    found.next().ok_or_else(|| bad("nothing has that name".to_owned()))
+    found.next().ok_or_else(|| bad("the name is unknown".to_owned()))
 }
 
 /// Waits for a termination signal.
-async fn told_to_stop() {
+async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

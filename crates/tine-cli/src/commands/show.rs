@@ -23,22 +23,22 @@ Examples:
   tine show main
   tine show a9d2e63be84c --siblings
   tine show main~1 --versions --json
-  tine show main~1 --rings          what it is about
+  tine show main~1 --rings          keywords, intent and names
   tine show 3f2a9c01d7e4            a commit, by its hash")]
 pub(crate) struct ShowArgs {
-    /// The turn, or a commit by its hash [default: main]
+    /// Turn, or hash of a commit [default: main]
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Option<Reference>,
-    /// List the turns that follow it
+    /// List its children
     #[arg(long)]
     children: bool,
-    /// List the turns beside it
+    /// List its siblings
     #[arg(long)]
     siblings: bool,
-    /// List the turns that it was edited from or into
+    /// List its versions: turns that it was edited from or into
     #[arg(long)]
     versions: bool,
-    /// Show what it is about: keywords, intent, facets, sentences and names
+    /// Show keywords, intent, facets, sentences and names
     #[arg(long)]
     rings: bool,
 }
@@ -209,7 +209,7 @@ fn write_facts(
     fact("parent", &turn.parent.map_or("root".to_owned(), |id| id.to_string()))?;
     fact("conversation", turn.conversation.as_str())?;
     fact("role", turn.role.as_str())?;
-    fact("said at", &turn.created_at.to_string())?;
+    fact("created at", &turn.created_at.to_string())?;
     fact("depth", &turn.depth.to_string())?;
     if let Some(place) = shown.siblings.iter().position(|sibling| sibling.id == turn.id) {
         fact("sibling", &format!("{} of {}", place + 1, shown.siblings.len()))?;
@@ -264,7 +264,7 @@ fn show_root(session: &CliSession) -> Result<()> {
         };
         fact("conversation", conversation.id.as_str())?;
         fact("root hash", &conversation.root_hash.to_string())?;
-        fact("made at", &conversation.created_at.to_string())?;
+        fact("created at", &conversation.created_at.to_string())?;
         if let Some(title) = &conversation.title {
             fact("title", title)?;
         }

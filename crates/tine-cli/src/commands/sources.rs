@@ -5,7 +5,10 @@ use std::io::{self, IsTerminal, Write};
 use clap::{Args, Subcommand};
 use tine_core::{ErrorKind, SourceId};
 use tine_engine::{RunQuery, SourceView};
+use tine_store::OpenMode;
 
+use super::store;
+use crate::arguments::Globals;
 use crate::command_error::{CommandError, Result};
 use crate::knowledge_view::{row, run_line, source_line, write_rows};
 use crate::record_args;
@@ -16,6 +19,7 @@ use crate::terminal::{Paging, precise_time};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  tine source add invoice.txt
   tine source list
   tine source show src_0123456789abcdef0123456789abcdef
   tine source cat src_0123456789abcdef0123456789abcdef > copy.pdf")]
@@ -26,33 +30,37 @@ pub(crate) struct SourceArgs {
 
 #[derive(Debug, Subcommand)]
 enum SourceCommand {
-    /// List sources in the order in which they came
+    /// Store a source, like `tine store source`
+    Add(store::StoreSourceArgs),
+    /// List sources in the order in which they were stored
     List {
-        /// Only the first N
+        /// Show at most N
         #[arg(short = 'n', long = "number", value_name = "N")]
         number: Option<usize>,
     },
-    /// Show what is known of a source, and the runs over it
+    /// Show a source and the runs over it
     Show {
-        /// The source, such as src_…
+        /// Source, such as src_…
         source: String,
     },
-    /// Write a source's bytes, as they came
+    /// Write the bytes of a source to standard output
     Cat {
-        /// The source, such as src_…
+        /// Source, such as src_…
         source: String,
-        /// Also to a terminal that it could confuse
+        /// Write binary data even to a terminal
         #[arg(long)]
         force: bool,
     },
 }
 
-pub(crate) fn source(session: &CliSession, args: &SourceArgs) -> Result<()> {
-    match &args.subcommand {
-        SourceCommand::List { number } => list(session, *number),
-        SourceCommand::Show { source } => show(session, record_args::parse_id(source)?),
+pub(crate) fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
+    let open = || CliSession::open(globals, OpenMode::Existing);
+    match args.subcommand {
+        SourceCommand::Add(args) => store::source(globals, args),
+        SourceCommand::List { number } => list(&open()?, number),
+        SourceCommand::Show { source } => show(&open()?, record_args::parse_id(&source)?),
         SourceCommand::Cat { source, force } => {
-            cat(session, record_args::parse_id(source)?, *force)
+            cat(&open()?, record_args::parse_id(&source)?, force)
         }
     }
 }
@@ -61,15 +69,7 @@ fn list(session: &CliSession, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
     let found = session.pages(number, ask)?;
-    if session.answered_json(|| found.clone())? {
-        return Ok(());
-    }
-    session.screen.text(Paging::Paged, |out| {
-        for source in &found.items {
-            writeln!(out, "{}", source_line(&session.screen, source))?;
-        }
-        Ok(())
-    })
+    session.list(&found, |source| source_line(&session.screen, source))
 }
 
 /// Returns rows that describe a source.

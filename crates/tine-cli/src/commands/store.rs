@@ -17,6 +17,7 @@ use tine_engine::{
 use tine_store::OpenMode;
 
 use super::append::role_parser;
+use super::{maintenance, migrate, pack, purge};
 use crate::arguments::{Globals, reference};
 use crate::command_error::{CommandError, Result};
 use crate::input::{self, InputSource};
@@ -28,8 +29,9 @@ use crate::terminal::text::visible;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  tine store verify
+  tine store backup /mnt/backup/tine
   tine store turn trip --turn-id 1 'Where to in March?'
-  tine store source invoice.txt
   tine store facts facts.json")]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
@@ -38,12 +40,24 @@ pub(crate) struct StoreArgs {
 
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
-    /// Keep a turn under its host's id; every store is one more observation of it
+    /// Store a turn under its host's id, for programs that track no branches
     Turn(Box<StoreTurnArgs>),
-    /// Keep bytes as they are, for ever and once
+    /// Store the bytes of a file as a source of facts
     Source(StoreSourceArgs),
-    /// Keep facts that are structured already
+    /// Store structured facts
     Facts(StoreFactsArgs),
+    /// Recompute every hash of the store
+    Verify(maintenance::VerifyArgs),
+    /// Show the size of the store, and token usage
+    Stats(maintenance::StatsArgs),
+    /// Copy the store while it is in use
+    Backup(maintenance::BackupArgs),
+    /// Compress older turns
+    Pack(pack::PackArgs),
+    /// Erase the content of a turn, a source or a conversation permanently
+    Purge(purge::PurgeArgs),
+    /// Copy a whole store to a folder or a database
+    Migrate(migrate::MigrateArgs),
 }
 
 /// Whether a store is followed by an interpretation.
@@ -66,9 +80,9 @@ impl From<InterpretChoice> for Interpret {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For hosts that know their turns' ids and no branches. The same id with another text is an edit: \
-a turn beside the old one, and the branch goes there. The same id with the same text is the same \
-turn. Every store adds an observation; only a repeated --key does not.
+For hosts that know the ids of their turns but no branches. The same id with another text is an \
+edit: a sibling of the old turn, to which the branch moves. The same id with the same text is the \
+same turn. Each call adds an observation, unless it repeats a --key.
 
 Examples:
   tine store turn trip --turn-id 1 'Where to in March?'
@@ -76,88 +90,87 @@ Examples:
   tine store turn trip --turn-id 1 'Where to in April?'        edits the question
   tine store turn trip --turn-id 2 --interpret wait 'I need to book a hotel by Friday.'
   date | tine store turn trip --turn-id 3 --role tool --tool-call-id c1 -
-  tine observations trip:1:user                                every version of the question")]
+  tine entity observations trip:1:user                         every version of the question")]
 struct StoreTurnArgs {
-    /// The conversation; it is made if it is not there
+    /// Conversation; it is created if it does not exist
     #[arg(value_name = "CONVERSATION")]
     host_conversation: String,
-    /// What is said; `-` reads it from standard input
+    /// Text of the turn; `-` reads standard input
     #[arg(value_name = "TEXT", required_unless_present_any = ["file", "content_json"])]
     text: Vec<String>,
-    /// What is said, from a file
+    /// File with the text
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
-    /// What is said, as JSON: a string, or an array of blocks
+    /// Content as JSON: a string or an array of blocks
     #[arg(long, value_name = "JSON", conflicts_with_all = ["text", "file"])]
     content_json: Option<String>,
-    /// The host's id of the turn [default: the --key, else a new one]
+    /// Id of the turn in the host [default: --key, or a new id]
     #[arg(long, value_name = "ID")]
     turn_id: Option<String>,
-    /// Who speaks
+    /// Role of the turn
     #[arg(short, long, default_value = "user", value_parser = role_parser())]
     role: Role,
-    /// The call that a tool turn answers
+    /// Id of the tool call that a tool turn answers
     #[arg(long, value_name = "ID")]
     tool_call_id: Option<String>,
-    /// The branch to store on; made if it is not there [default: main]
+    /// Branch to append to; it is created if it does not exist [default: main]
     #[arg(short, long)]
     branch: Option<String>,
-    /// The turn that it follows, come what may
+    /// Turn that it follows
     #[arg(short, long, value_name = "REF", value_parser = reference)]
     parent: Option<Reference>,
-    /// The same by the host's id of the message that it follows
+    /// Host's id of the turn that it follows
     #[arg(long, value_name = "ID", conflicts_with = "parent")]
     parent_message: Option<String>,
-    /// When it was said, as RFC 3339 [default: now]
+    /// Time of the turn, as RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     created_at: Option<Timestamp>,
-    /// A source that came with it; can be repeated
+    /// Attached source; can be repeated
     #[arg(long, value_name = "SOURCE")]
     attach: Vec<String>,
-    /// What the host calls the conversation
+    /// Title of the conversation
     #[arg(long)]
     title: Option<String>,
-    /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
-    /// or not at all
+    /// When to extract facts: now (wait), later by a server or `tine run work` (queue), or never
+    /// (none)
     #[arg(long, value_name = "WHEN", default_value = "none")]
     interpret: InterpretChoice,
-    /// By which interpreter [default: `interpret.default` of the settings, else rules]
+    /// Interpreter to use [default: `interpret.default` of the settings, or rules]
     #[arg(long, value_name = "NAME")]
     interpreter: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The same bytes are the same source. A turn envelope (application/vnd.tine.turn+json or \
-application/x-neotoma-conversation-turn) is also stored as a turn, where it names its \
-conversation.
+Equal bytes are one source. A turn envelope (application/vnd.tine.turn+json or \
+application/x-neotoma-conversation-turn) is also stored as a turn if it names its conversation.
 
 Examples:
   tine store source invoice.txt
   tine store source scan.pdf --interpret none
   tine store source notes.md --interpret wait --interpreter rules
   curl -s https://example.org | tine store source - --mime text/html --name example.html")]
-struct StoreSourceArgs {
-    /// The file; `-` reads standard input
+pub(crate) struct StoreSourceArgs {
+    /// File to store; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What the bytes are [default: by the ending of the name]
+    /// MIME type [default: from the file name extension]
     #[arg(long, value_name = "TYPE")]
     mime: Option<String>,
-    /// The name to keep [default: the file's own]
+    /// File name to record [default: that of the file]
     #[arg(long)]
     name: Option<String>,
-    /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
-    /// or not at all
+    /// When to extract facts: now (wait), later by a server or `tine run work` (queue), or never
+    /// (none)
     #[arg(long, value_name = "WHEN", default_value = "queue")]
     interpret: InterpretChoice,
-    /// By which interpreter [default: `interpret.default` of the settings, else rules]
+    /// Interpreter to use [default: `interpret.default` of the settings, or rules]
     #[arg(long, value_name = "NAME")]
     interpreter: Option<String>,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
@@ -174,19 +187,26 @@ Examples:
   tine store facts facts.json
   echo '{\"entities\":[{\"entity_type\":\"person\",\"fields\":{\"name\":\"Ada\"}}]}' | tine store facts")]
 struct StoreFactsArgs {
-    /// The file; `-`, or nothing, reads standard input
+    /// File with the facts [default: standard input]
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
     file: PathBuf,
-    /// A key that makes the call safe to repeat
+    /// Idempotency key: repeating the call with it changes nothing
     #[arg(long)]
     key: Option<String>,
 }
 
 pub(crate) fn store(globals: &Globals, args: StoreArgs) -> Result<()> {
+    let open = || CliSession::open(globals, OpenMode::Existing);
     match args.subcommand {
         StoreCommand::Turn(args) => turn(globals, *args),
         StoreCommand::Source(args) => source(globals, args),
         StoreCommand::Facts(args) => store_facts(globals, &args),
+        StoreCommand::Verify(args) => maintenance::verify(globals, &args),
+        StoreCommand::Stats(args) => maintenance::stats(&open()?, &args),
+        StoreCommand::Backup(args) => maintenance::backup(&open()?, &args),
+        StoreCommand::Pack(args) => pack::pack(&open()?, &args),
+        StoreCommand::Purge(args) => purge::purge(&open()?, &args),
+        StoreCommand::Migrate(args) => migrate::migrate(globals, &args),
     }
 }
 
@@ -268,7 +288,8 @@ impl SourceBytes for SpooledStdin {
     }
 }
 
-fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
+/// Stores the bytes of a file as a source.
+pub(crate) fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
     let from = InputSource::from_path(&args.file);
     let name = match (&args.name, &from) {
         (Some(name), _) => Some(name.clone()),
@@ -281,7 +302,7 @@ fn source(globals: &Globals, args: StoreSourceArgs) -> Result<()> {
         (Some(mime), _) => mime,
         (None, Some(name)) => mime_of(name).to_owned(),
         (None, None) => {
-            let why = "say what standard input holds with --mime TYPE, or with --name FILE";
+            let why = "pass the type of standard input with --mime TYPE or --name FILE";
             return Err(CommandError::invalid(why));
         }
     };

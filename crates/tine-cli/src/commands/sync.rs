@@ -12,10 +12,10 @@ use std::sync::Arc;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use tine_core::{ConversationId, ErrorKind, ProjectId};
+use tine_core::{ConversationId, ErrorKind, OperationHash, ProjectId};
 use tine_engine::{
-    Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
-    SystemEntropy, carry, pull,
+    BundleRecord, Call, Delta, Engine, Error, Listing, LogEnd, LogMark, LogMerges, Operations,
+    Page, Peer, Pulled, Renamed, Scope, SystemClock, SystemEntropy, carry, pull,
 };
 use tine_store::OpenMode;
 
@@ -29,31 +29,33 @@ use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Only what is missing travels, in both directions, and every hash of it is recomputed on arrival. \
-Where both sides went on with the same branch, both lines are kept: the other one as `NAME-1`. \
-Nothing is deleted on either side. Without --project all projects are synced.
+Only what is missing is transferred, and its hashes are recomputed on arrival. Where both sides \
+appended to the same branch, both lines are kept, the other one as `NAME-1`. Nothing is deleted on \
+either side. Without --project all projects are synced.
 
 Examples:
-  tine sync /media/stick/tine
-  tine sync /media/stick/tine --create      the first time
+  tine sync /media/stick/tine --dry-run     show what would be transferred
+  tine sync /media/stick/tine --create      create the other store
   tine sync http://127.0.0.1:8000 --pull")]
 pub(crate) struct SyncArgs {
-    /// The folder of another store, or the address of a server
+    /// Folder or postgres:// URL of another store, or URL of a server
     #[arg(value_name = "REMOTE")]
     remote: String,
-    /// Only take
+    /// Transfer in this direction only: from the remote
     #[arg(long, conflicts_with = "push")]
     pull: bool,
-    /// Only give
+    /// Transfer in this direction only: to the remote
     #[arg(long)]
     push: bool,
-    /// Erase here, for ever, what the other side has erased (`tine purge`); without this such a
-    /// conversation is kept back
+    /// Erase what the remote has purged; otherwise such conversations are skipped
     #[arg(long, conflicts_with = "push")]
     erase: bool,
-    /// Make the other store if there is none
+    /// Create the remote store if it does not exist
     #[arg(long)]
     create: bool,
+    /// Show what would be transferred, and change nothing
+    #[arg(short = 'n', long, conflicts_with_all = ["create", "erase"])]
+    dry_run: bool,
 }
 
 /// Totals for one direction.
@@ -131,8 +133,9 @@ struct SyncTask {
 }
 
 pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
-    let session = CliSession::open(globals, OpenMode::Create)?;
-    let here = session.engine.require_local("sync", "run it where the store is")?;
+    let mode = if args.dry_run { OpenMode::Existing } else { OpenMode::Create };
+    let session = CliSession::open(globals, mode)?;
+    let here = session.engine.require_local("tine sync", "run it where the store is")?;
     let remote = remote(globals, args)?;
     let mut report = SyncReport::default();
     let projects: BTreeSet<ProjectId> = match globals.project() {
@@ -141,15 +144,8 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     };
     let mut tasks = Vec::new();
     for project in projects {
-        // Finish erasures that an interrupted sync left in the files.
-        let there = match &remote {
-            SyncRemote::Store(there) => Some(there),
-            SyncRemote::Server(_) => None,
-        };
-        for side in iter::once(here).chain(there) {
-            if let Err(error) = side.sweep(&project) {
-                report.notes.push(format!("an earlier erasure: {error}"));
-            }
+        if !args.dry_run {
+            sweep(here, &remote, &project, &mut report);
         }
         let call = session.call.clone().in_project(project);
         tasks.extend(differing_logs(here, remote.peer(), &call)?);
@@ -160,8 +156,82 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    print_report(&session, &report)?;
+    print_report(&session, &report, args.dry_run)?;
     fail_if_kept_back(&report)
+}
+
+/// Finishes erasures that an interrupted sync left in the files.
+fn sweep(here: &Engine, remote: &SyncRemote, project: &ProjectId, report: &mut SyncReport) {
+    let there = match remote {
+        SyncRemote::Store(there) => Some(there),
+        SyncRemote::Server(_) => None,
+    };
+    for side in iter::once(here).chain(there) {
+        if let Err(error) = side.sweep(project) {
+            report.notes.push(format!("an earlier erasure is not finished: {error}"));
+        }
+    }
+}
+
+/// A peer that counts what it would receive.
+struct Rehearsal<'p>(&'p dyn Peer);
+
+impl Peer for Rehearsal<'_> {
+    fn log_ends(&self, call: &Call, page: Page) -> tine_engine::Result<Listing<LogEnd>> {
+        self.0.log_ends(call, page)
+    }
+
+    fn log_end(&self, call: &Call, id: &ConversationId) -> tine_engine::Result<Option<LogMark>> {
+        self.0.log_end(call, id)
+    }
+
+    fn log_hashes(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        entries: &[u64],
+    ) -> tine_engine::Result<Vec<Option<OperationHash>>> {
+        self.0.log_hashes(call, id, entries)
+    }
+
+    fn log_merges(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        after: u64,
+    ) -> tine_engine::Result<LogMerges> {
+        self.0.log_merges(call, id, after)
+    }
+
+    fn delta(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+    ) -> tine_engine::Result<Delta> {
+        self.0.delta(call, id, since, scope)
+    }
+
+    fn receive(&self, _: &Call, delta: Delta) -> tine_engine::Result<Pulled> {
+        let operations = match delta.scope {
+            Scope::Log => {
+                let is_operation =
+                    |it: &&BundleRecord| matches!(it, BundleRecord::Operation { .. });
+                delta.records.iter().filter(is_operation).count()
+            }
+            // Turns of a diverged log arrive as one operation.
+            Scope::Turns => usize::from(delta.turns() > 0),
+        };
+        Ok(Pulled {
+            new: delta.since.is_none(),
+            diverged: delta.scope == Scope::Turns,
+            turns: delta.turns() as u64,
+            operations: operations as u64,
+            bytes: delta.bytes,
+            ..Pulled::default()
+        })
+    }
 }
 
 /// Returns the first refusal as an error, if any conversation was kept back.
@@ -171,11 +241,11 @@ fn fail_if_kept_back(report: &SyncReport) -> Result<()> {
         report.kept_back.iter().map(|it| (&*it.project_id, &*it.conversation_id)).collect();
     ids.dedup();
     let what = match ids.as_slice() {
-        [(_, one)] => format!("`{one}` was kept back"),
-        [(_, one), more @ ..] => format!("`{one}` and {} more were kept back", more.len()),
+        [(_, one)] => format!("`{one}` was skipped"),
+        [(_, one), more @ ..] => format!("`{one}` and {} more were skipped", more.len()),
         [] => return Ok(()),
     };
-    let why = format!("{what} ({}); everything else was synced", first.message);
+    let why = format!("{what} ({}); all other conversations were synced", first.message);
     Err(CommandError::refused(first.kind, why))
 }
 
@@ -221,14 +291,22 @@ fn exchange(
 ) -> Result<()> {
     let SyncTask { call, id, here: ours, there: theirs } = task;
     if !args.push {
-        let done = pull(there, here, call, id, (*theirs, *ours), args.erase);
+        let ends = (*theirs, *ours);
+        let done = match args.dry_run {
+            true => carry(there, &Rehearsal(here), call, id, ends),
+            false => pull(there, here, call, id, ends, args.erase),
+        };
         let done = report.record_outcome(task, "here", done)?;
         report.pulled.add(&done);
     }
     if !args.pull {
         let ours = here.log_end(call, id)?;
-        let done = carry(here, there, call, id, (ours, *theirs));
-        let done = report.record_outcome(task, "there", done)?;
+        let ends = (ours, *theirs);
+        let done = match args.dry_run {
+            true => carry(here, &Rehearsal(there), call, id, ends),
+            false => carry(here, there, call, id, ends),
+        };
+        let done = report.record_outcome(task, "in the remote", done)?;
         report.pushed.add(&done);
     }
     Ok(())
@@ -255,7 +333,7 @@ impl SyncReport {
         let done = match done {
             Err(error) if affects_one_conversation(error.kind()) => {
                 let advice = match error {
-                    Error::WouldErase { .. } => "; --erase erases it here, too",
+                    Error::WouldErase { .. } => "; --erase erases it here too",
                     _ => "",
                 };
                 self.keep_back(task, error.kind(), format!("{error}{advice}"));
@@ -266,19 +344,18 @@ impl SyncReport {
         if done.unerased > 0 {
             let turns = count(done.unerased, "turn");
             let why = format!(
-                "the other side has erased {turns} of it for ever that went on here; what is here \
-                 was kept; --erase erases it here, too"
+                "the remote has purged {turns} that are still here; --erase erases them here too"
             );
             self.keep_back(task, ErrorKind::Protected, why);
         }
         for Renamed { from, to } in &done.renamed {
             self.notes.push(format!(
-                "{id}: the bookmark `{from}` is {side} another turn's already; {side} it is `{to}`"
+                "{id}: the bookmark `{from}` marks another turn {side}, where it is named `{to}`"
             ));
         }
         if done.keys > 0 {
             let keys = count(done.keys, "idempotency key");
-            self.notes.push(format!("{id}: {keys} not taken over, used for something else {side}"));
+            self.notes.push(format!("{id}: {keys} skipped, used for another call {side}"));
         }
         Ok(done)
     }
@@ -308,12 +385,12 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<SyncRemote> {
     }
     let location = StoreLocation::parse(Path::new(&args.remote))?;
     if location.is_same_as(&StoreLocation::from_globals(globals)?) {
-        return Err(CommandError::invalid("that is this store itself; name another one"));
+        return Err(CommandError::invalid("the remote is this store itself; name another one"));
     }
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
     let store = location.open(mode).map_err(|failure| match failure.kind() {
         ErrorKind::NotFound => {
-            let why = format!("there is no store at {}; --create makes one", args.remote);
+            let why = format!("there is no store at {}; --create creates one", args.remote);
             CommandError::refused(ErrorKind::NotFound, why)
         }
         _ => failure,
@@ -333,39 +410,35 @@ fn bar(conversations: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-fn print_report(session: &CliSession, report: &SyncReport) -> Result<()> {
+fn print_report(session: &CliSession, report: &SyncReport, dry_run: bool) -> Result<()> {
     if session.answered_json(|| report)? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
+        let verb = if dry_run { "would be " } else { "" };
         for (what, done) in [("pulled", report.pulled), ("pushed", report.pushed)] {
-            writeln!(
-                out,
-                "{what}: {} conversations, {} turns, {} operations, about {}",
-                done.conversations,
-                done.turns,
-                done.operations,
-                indicatif::HumanBytes(done.bytes)
-            )?;
+            let conversations = count(done.conversations, "conversation");
+            let (turns, operations) =
+                (count(done.turns, "turn"), count(done.operations, "operation"));
+            let size = indicatif::HumanBytes(done.bytes);
+            writeln!(out, "{verb}{what}: {conversations}, {turns}, {operations}, about {size}")?;
         }
         let diverged = report.pulled.diverged.max(report.pushed.diverged);
         if diverged > 0 {
-            writeln!(
-                out,
-                "both sides had gone on in {diverged} conversations; both lines are kept"
-            )?;
+            let diverged = count(diverged, "conversation");
+            writeln!(out, "diverged: {diverged}; both lines are kept")?;
         }
-        for (done, side) in [(report.pulled, "here"), (report.pushed, "there")] {
+        for (done, side) in [(report.pulled, "here"), (report.pushed, "in the remote")] {
             if done.withheld > 0 {
                 let turns = count(done.withheld, "turn");
-                writeln!(out, "{turns} not taken over: gone {side}, or below something that is")?;
+                writeln!(out, "{turns} skipped: deleted {side}, or below a deleted turn")?;
             }
         }
         for note in &report.notes {
             writeln!(out, "{}", crate::terminal::text::visible(note))?;
         }
         for KeptBack { conversation_id, message, .. } in &report.kept_back {
-            let why = format!("kept back: {conversation_id}: {message}");
+            let why = format!("skipped: {conversation_id}: {message}");
             writeln!(out, "{}", crate::terminal::text::visible(&why))?;
         }
         Ok(())

@@ -14,12 +14,13 @@ use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A token is shown once; the store keeps its digest only. A running server sees changes at once.
+A token is shown only when it is created; the store keeps its digest. Changes apply to a running \
+server at once.
 
 Examples:
-  tine token create phone --project trips --read
-  tine token list
-  tine token revoke phone")]
+  tine server token create phone --project trips --read
+  tine server token list
+  tine server token revoke phone")]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
     subcommand: TokenCommand,
@@ -27,22 +28,22 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token and show it
+    /// Create a token and print it
     Create {
-        /// What to call it; changes made with it are recorded under this name
+        /// Name of the token, recorded as the author of its changes
         name: String,
-        /// It may only read
+        /// Allow reading only
         #[arg(long)]
         read: bool,
-        /// It reaches every project, not only the one that --project names
+        /// Allow every project, not only --project
         #[arg(long)]
         all_projects: bool,
     },
     /// List tokens
     List,
-    /// Make a token invalid
+    /// Revoke a token
     Revoke {
-        /// Its name
+        /// Name of the token
         name: String,
     },
 }
@@ -70,7 +71,7 @@ impl<'a> TokenDocument<'a> {
 }
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
-    globals.require_local("tine token", "make the token there, with --store PATH")?;
+    globals.require_local("tine server token", "run it there, with --store PATH")?;
     let location = StoreLocation::from_globals(globals)?;
     let path = location.token_file()?;
     let failed = |error: std::io::Error| {
@@ -83,8 +84,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             let limits = Limits::default();
             let name = Name::new(name, &limits)?.to_string();
             if file.tokens.iter().any(|token| token.name == name) {
-                let why =
-                    format!("there is a token `{name}` already; revoke it or choose another name");
+                let why = format!("the token `{name}` exists; revoke it or choose another name");
                 return Err(CommandError::refused(ErrorKind::Conflict, why));
             }
             let project = match (all_projects, globals.project()) {
@@ -130,7 +130,8 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             let before = file.tokens.len();
             file.tokens.retain(|token| token.name != name);
             if file.tokens.len() == before {
-                let why = format!("there is no token `{name}`; `tine token list` lists them");
+                let why =
+                    format!("there is no token `{name}`; `tine server token list` lists tokens");
                 return Err(CommandError::refused(ErrorKind::NotFound, why));
             }
             file.write(&path).map_err(failed)?;

@@ -22,20 +22,20 @@ line goes on.
 
 Examples:
   tine tree
-  tine tree a9d2e63be84c            only what follows this turn
+  tine tree a9d2e63be84c            only the subtree of this turn
   tine tree --depth 0               the line of main, side lines folded
   tine tree --branch osaka --all")]
 pub(crate) struct TreeArgs {
-    /// Only this turn and what lies below it
+    /// Draw only the subtree of this turn
     #[arg(value_name = "REF", value_parser = reference)]
     under: Option<Reference>,
-    /// Also what is deleted
+    /// Include deleted turns
     #[arg(short, long)]
     all: bool,
-    /// Fold side lines more than N forks away from the line
+    /// Fold side lines more than N forks away
     #[arg(short, long, value_name = "N")]
     depth: Option<usize>,
-    /// The branch whose line stays in the first column [default: main]
+    /// Branch in the first column [default: main]
     #[arg(short, long)]
     branch: Option<String>,
 }

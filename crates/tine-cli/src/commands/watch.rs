@@ -25,16 +25,16 @@ const PAGE_ENTRIES: usize = 128;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --project all projects are watched, without -c all conversations. Each line of --json
-holds its position: --after goes on behind it.
+Shows all projects without --project, and all conversations without -c. Each line of --json has its
+position, from which --after continues.
 
 Examples:
-  tine watch
-  tine watch -c trip
-  tine watch --after 0 --json       everything from the beginning, and on from there
-  tine watch --server http://127.0.0.1:8000")]
+  tine server watch
+  tine server watch -c trip
+  tine server watch --after 0 --json       start with the first change ever made
+  tine server watch --server http://127.0.0.1:8000")]
 pub(crate) struct WatchArgs {
-    /// Begin behind this position; 0 is the beginning [default: what comes from now on]
+    /// Start after this position; 0 is the beginning [default: now]
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
 }

@@ -20,6 +20,21 @@ pub fn count(number: u64, noun: &str) -> String {
     }
 }
 
+/// Quotes a word for a shell, where it needs quotes.
+pub fn shell_word(word: &str) -> String {
+    let word = visible(word);
+    let plain = |symbol: char| symbol.is_alphanumeric() || "-_./:@+,".contains(symbol);
+    match word.chars().all(plain) && !word.is_empty() && !word.starts_with('-') {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// Formats a number with a noun of irregular plural: `1 branch`, `2 branches`.
+pub fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Replaces control characters, except line feeds and tabs, with visible symbols.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_terminal_control) {

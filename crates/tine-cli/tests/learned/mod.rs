@@ -17,7 +17,7 @@ const SAID: &str = "I need to book a hotel in Kyoto by 2025-03-14.";
 const AT: &str = "2025-03-01T09:00:00Z";
 
 /// A store with one turn that was interpreted.
-fn with_task() -> Home {
+pub fn with_task() -> Home {
     let home = Home::new();
     home.ok(&[
         "store",

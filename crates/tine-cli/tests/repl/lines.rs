@@ -209,7 +209,7 @@ fn another_conversation_begins_on_its_main_branch() {
         &home,
         &[
             "/checkout osaka",
-            "/conversation notes",
+            "/conversation notes --new",
             "A note",
             "/turns",
             "/turns -c trip --n 1",
@@ -218,11 +218,33 @@ fn another_conversation_begins_on_its_main_branch() {
             "/conversation",
         ],
     );
-    assert!(out.contains("conversation notes (made)"), "{out}");
-    assert!(out.contains("conversation trip (there already)"), "{out}");
+    assert!(out.contains("conversation notes [main]"), "{out}");
+    assert!(out.contains("conversation trip [main]"), "{out}");
     assert_eq!(out.matches("Rather Kyoto").count(), 2, "main, and not osaka: {out}");
-    let ran = repl(&home, &["/conversation trip --system 'Be long.'"]);
-    assert!(ran.err.contains("there already"), "{ran:?}");
+    let ran = repl(&home, &["/conversation trip --new --system 'Be long.'"]);
+    assert!(ran.err.contains("trip"), "{ran:?}");
+}
+
+#[test]
+fn a_misspelt_conversation_is_not_created() {
+    let home = Home::with_trip();
+    let ran = repl(&home, &["/conversation tirp", "Where am I?"]);
+    assert!(ran.err.contains("tirp") && ran.err.contains("--new"), "{ran:?}");
+    assert_eq!(home.json(&["ls"])["items"].as_array().unwrap().len(), 1);
+    assert_eq!(home.json(&["path"])["turns"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn exit_quit_and_help_are_commands_without_a_slash() {
+    let home = Home::with_trip();
+    let out = answers(&home, &["help", "/say help", "exit", "never read"]);
+    assert!(out.contains("/say TEXT"), "{out}");
+    assert_eq!(home.json(&["path"])["turns"].as_array().unwrap().len(), 3);
+    assert_eq!(home.json(&["show", "main"])["content"][0]["text"], "help");
+    answers(&home, &["quit", "never read"]);
+    let ran = repl(&home, &["/append", "/init"]);
+    assert!(ran.err.contains("no text given") && ran.err.contains("did you mean /new?"), "{ran:?}");
+    assert_eq!(home.json(&["path"])["turns"].as_array().unwrap().len(), 3);
 }
 
 #[test]

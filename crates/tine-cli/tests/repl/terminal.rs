@@ -18,7 +18,10 @@ struct Terminal {
     child: Child,
     keys: File,
     shown: Receiver<Vec<u8>>,
+    /// What was shown and not yet expected.
     text: String,
+    /// Everything that was shown.
+    all: String,
 }
 
 impl Terminal {
@@ -43,7 +46,13 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, keys: File::from(pair.master), shown, text: String::new() }
+        Terminal {
+            child,
+            keys: File::from(pair.master),
+            shown,
+            text: String::new(),
+            all: String::new(),
+        }
     }
 
     fn press(&mut self, keys: &str) -> &mut Self {
@@ -59,10 +68,23 @@ impl Terminal {
                 return self;
             }
             match self.shown.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.text.push_str(&String::from_utf8_lossy(&bytes)),
+                Ok(bytes) => {
+                    let shown = String::from_utf8_lossy(&bytes);
+                    self.text.push_str(&shown);
+                    self.all.push_str(&shown);
+                }
                 Err(_) => panic!("`{wanted}` never came; {:?}", self.text),
             }
         }
+    }
+
+    /// Waits for the end, and checks that a text was never shown.
+    fn ends_without(mut self, text: &str) {
+        assert!(self.child.wait().expect("it ends").success());
+        while let Ok(bytes) = self.shown.recv() {
+            self.all.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        assert!(!self.all.contains(text), "{}", self.all);
     }
 
     fn ends(mut self) {
@@ -90,9 +112,17 @@ fn commands_branches_hashes_and_conversations_are_completed() {
     terminal.expect("tine> ").press("/turns --ro").press(TAB).expect("--role ").press("user");
     terminal.press(ENTER).expect("What about Osaka instead?");
     terminal.expect("tine> ").press("/conversation tr").press(TAB).expect("trip ");
-    terminal.press(ENTER).expect("conversation trip (there already)");
+    terminal.press(ENTER).expect("conversation trip [main]");
     terminal.expect("tine> ").press(CTRL_D);
     terminal.ends();
+}
+
+#[test]
+fn a_server_on_a_terminal_shows_one_line_for_people() {
+    let home = Home::with_trip();
+    let mut terminal = Terminal::open(&home, &["serve", "--listen", "127.0.0.1:0"]);
+    terminal.expect("tine serves ").expect(" on http://127.0.0.1:").press(CTRL_C);
+    terminal.expect("stopping").ends_without("{\"");
 }
 
 #[test]

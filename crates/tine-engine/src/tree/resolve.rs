@@ -314,6 +314,16 @@ fn only(
             commit: None,
         })
     });
-    let candidates = candidates.collect::<Result<_>>()?;
+    let candidates: Vec<Candidate> = candidates.collect::<Result<_>>()?;
+    // More digits do not tell equal hashes apart.
+    let first = &candidates[0];
+    let equal = |it: &Candidate| it.hash.is_some() && it.hash == first.hash;
+    let advice = match candidates.iter().all(equal) {
+        true if candidates.iter().all(|it| it.conversation == first.conversation) => {
+            "name the turn by its id"
+        }
+        true => "name the conversation",
+        false => advice,
+    };
     Err(Error::Ambiguous { name: name.to_owned(), candidates, advice })
 }

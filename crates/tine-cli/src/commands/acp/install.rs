@@ -20,21 +20,21 @@ use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct AcpInstallArgs {
-    /// For which editors
+    /// Editors to configure
     #[arg(value_name = "EDITOR", required_unless_present = "all")]
     editors: Vec<Editor>,
-    /// For every editor that is on this machine
+    /// Configure all installed editors
     #[arg(long, conflicts_with = "editors")]
     all: bool,
-    /// What the agent is called there [default: tine, or tine-PROGRAM for one that is recorded]
+    /// Name of the agent in the editor [default: tine, or tine-PROGRAM with COMMAND]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Who answers: a model of tine.toml, or `echo`
+    /// Model that replies, from tine.toml, or `echo`
     #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
     #[command(flatten)]
     file_args: HostFileArgs,
-    /// The agent to record, and its arguments
+    /// Agent to record, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -72,7 +72,7 @@ pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
         }
         let file = editor.file().ok_or_else(|| {
             CommandError::invalid(format!(
-                "no home folder is known to look for {} in",
+                "the home folder is unknown; cannot look for {} in",
                 editor.name()
             ))
         })?;
@@ -82,7 +82,7 @@ pub(super) fn install(globals: &Globals, args: &AcpInstallArgs) -> Result<()> {
         }
     }
     if changes.is_empty() && printed.is_empty() {
-        let why = "none of the editors seems to be on this machine; name one to make its file";
+        let why = "no editor was found; name one to create its file";
         return Err(CommandError::refused(ErrorKind::NotFound, why));
     }
     print(globals, &printed)?;
@@ -102,7 +102,7 @@ fn print(globals: &Globals, printed: &[PrintedSettings]) -> Result<()> {
     }
     screen.text(Paging::Direct, |out| {
         for one in printed {
-            writeln!(out, "{}: put this into its settings\n\n{}", one.host, one.settings)?;
+            writeln!(out, "{}: add this to its settings\n\n{}", one.host, one.settings)?;
         }
         Ok(())
     })

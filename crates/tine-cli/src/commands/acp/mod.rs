@@ -21,47 +21,47 @@ use crate::store_location::StoreLocation;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An editor (Zed, JetBrains Air, Neovim …) starts this command itself and talks to it in the Agent
-Client Protocol. Every session is a branch of the store and every message a turn: whatever is said
-can be read, forked, searched and verified with every other command, and a session can be forked
-at any message. Several may work on one store at once, beside `tine serve` and other commands.
+An editor (Zed, JetBrains Air, Neovim …) starts this command and talks to it in the Agent Client
+Protocol. Each session is a branch and each message a turn, so sessions can be read, searched,
+verified and forked at any message. Several editors, `tine serve` and other commands can use one
+store at once.
 
-With a command behind `--`, that agent answers, and Tine records it: its sessions can be listed,
-loaded and forked at any message, whatever the agent itself can do.
+With COMMAND, that agent replies and Tine records it: its sessions can be listed, loaded and forked
+at any message, even if the agent itself cannot do that.
 
 Examples:
-  tine acp                                repeat what is said, to try it out
-  tine acp --model claude                 let the model answer that tine.toml calls `claude`
+  tine acp                                reply with the input, to try it out
+  tine acp --model claude                 reply with the model `claude` of tine.toml
   tine acp -- gemini --experimental-acp   record another agent
-  tine acp install zed -- codex-acp       write the entry that starts it, after showing it
-  tine acp --from a9d2e63b -- codex-acp   go on from any turn of the store, with another agent")]
+  tine acp install zed -- codex-acp       show and write the entry that starts it
+  tine acp --from a9d2e63b -- codex-acp   continue from a turn, with another agent")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AcpArgs {
     #[command(subcommand)]
     subcommand: Option<AcpCommand>,
-    /// Who answers: a model of tine.toml, or `echo`
+    /// Model that replies, from tine.toml, or `echo`
     #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
-    /// The turn from which the first new session of the agent goes on
+    /// Turn from which the first new session continues
     #[arg(long, value_name = "TURN", requires = "command")]
     from: Option<String>,
-    /// Replace what has the shape of a secret in what is recorded; always so for other agents
+    /// Replace text that looks like a secret before it is recorded; always on with COMMAND
     #[arg(long, conflicts_with = "command")]
     redact: bool,
-    /// Record what has the shape of a secret as it is
+    /// Do not replace secrets
     #[arg(long, requires = "command")]
     no_redact: bool,
-    /// What is logged on standard error
+    /// Log level; logs go to standard error
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: LogLevel,
-    /// The agent to record, and its arguments
+    /// Agent to record, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 #[derive(Debug, Subcommand)]
 enum AcpCommand {
-    /// Write the entry into the settings of an editor
+    /// Add the agent to the settings of an editor
     Install(install::AcpInstallArgs),
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         recorder.record(io::stdin(), io::stdout())
     };
     served.map_err(|error| {
-        CommandError::refused(ErrorKind::Internal, format!("serving broke off: {error}"))
+        CommandError::refused(ErrorKind::Internal, format!("the connection failed: {error}"))
     })
 }
 

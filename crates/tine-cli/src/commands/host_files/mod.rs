@@ -24,10 +24,10 @@ use crate::terminal::{Paging, Screen};
 /// Whether and how a change is made.
 #[derive(Debug, Args)]
 pub(crate) struct HostFileArgs {
-    /// Only show what would be written
+    /// Show the change, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
@@ -144,12 +144,12 @@ pub(super) fn apply_changes(
         for one in documents.iter().filter(|one| one.written) {
             write!(out, "{}: written", one.host)?;
             match &one.backup {
-                Some(copy) => writeln!(out, "; what it was is in {}", copy.display())?,
+                Some(copy) => writeln!(out, "; the old file is {}", copy.display())?,
                 None => writeln!(out)?,
             }
         }
         if write {
-            writeln!(out, "Start the host again to see it.")?;
+            writeln!(out, "Restart the host to apply the change.")?;
         }
         Ok(())
     })
@@ -178,13 +178,9 @@ impl HostFileChange {
         with_entry: impl FnOnce(&str) -> std::result::Result<String, String>,
     ) -> Result<HostFileChange> {
         let left_unchanged = |why: String| {
-            CommandError::invalid(format!("{}: {why}; the file is left as it is", file.display()))
+            CommandError::invalid(format!("{}: {why}; the file was not changed", file.display()))
         };
-        let before = match fs::read_to_string(&file) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(left_unchanged(error.to_string())),
-        };
+        let before = read_if_there(&file).map_err(|error| left_unchanged(error.to_string()))?;
         let after = with_entry(before.as_deref().unwrap_or_default()).map_err(left_unchanged)?;
         Ok(HostFileChange { host, file, before, after })
     }
@@ -198,7 +194,7 @@ impl HostFileChange {
         let name = self.host;
         let file = self.file.display();
         if !self.has_changes() {
-            return writeln!(out, "{name}: {file} has the entry already");
+            return writeln!(out, "{name}: {file} is up to date");
         }
         let old: Vec<&str> = self.before.as_deref().unwrap_or_default().lines().collect();
         let new: Vec<&str> = self.after.lines().collect();
@@ -231,36 +227,60 @@ impl HostFileChange {
         let failed = |error: io::Error| {
             CommandError::refused(ErrorKind::Internal, format!("{}: {error}", self.file.display()))
         };
-        // Replace the target of a symbolic link, not the link.
-        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
-        if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let present = match fs::read_to_string(&file) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
+        let present = read_if_there(&self.file).map_err(failed)?;
         if present != self.before {
             let why = format!("{} was changed meanwhile; try again", self.file.display());
             return Err(CommandError::refused(ErrorKind::Conflict, why));
         }
         let mut backup = None;
         if self.before.is_some() {
-            let copy = unused_backup_name(&file);
-            fs::copy(&file, &copy).map_err(failed)?;
+            let copy = unused_backup_name(&resolved(&self.file));
+            fs::copy(&self.file, &copy).map_err(failed)?;
             backup = Some(copy);
         }
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        fresh.write_all(self.after.as_bytes()).map_err(failed)?;
-        if let Ok(known) = fs::metadata(&file) {
-            fresh.as_file().set_permissions(known.permissions()).map_err(failed)?;
-        }
-        fresh.as_file().sync_all().map_err(failed)?;
-        fresh.persist(&file).map_err(|error| failed(error.error))?;
+        replace(&self.file, &self.after).map_err(failed)?;
         Ok(backup)
     }
+}
+
+/// Returns the target of a symbolic link, which is replaced instead of the link.
+fn resolved(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
+}
+
+fn read_if_there(file: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces a file atomically, or creates it with its folder.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let file = resolved(file);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+    fresh.write_all(text.as_bytes())?;
+    if let Ok(known) = fs::metadata(&file) {
+        fresh.as_file().set_permissions(known.permissions())?;
+    }
+    fresh.as_file().sync_all()?;
+    fresh.persist(&file).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Replaces a file by an edited text, and returns whether that changed it.
+pub(super) fn edit_file(file: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result<bool> {
+    let failed = |error: io::Error| CommandError::invalid(format!("{}: {error}", file.display()));
+    let before = read_if_there(file).map_err(failed)?.unwrap_or_default();
+    let after = edit(&before)?;
+    if before == after {
+        return Ok(false);
+    }
+    replace(file, &after).map_err(failed)?;
+    Ok(true)
 }
 
 /// Returns an unused name for a backup next to the file.

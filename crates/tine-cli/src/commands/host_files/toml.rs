@@ -41,6 +41,36 @@ pub(crate) fn set(
     Ok(document.to_string())
 }
 
+/// Returns the text with the value of a key, or without the key. A dot separates a table from its
+/// key.
+pub(crate) fn set_key(text: &str, name: &str, new: Option<&str>) -> Result<String, String> {
+    let mut document = text.parse::<DocumentMut>().map_err(|error| error.message().to_owned())?;
+    let (table, key) = name.rsplit_once('.').unwrap_or(("", name));
+    if new.is_none() && !table.is_empty() && !document.contains_key(table) {
+        return Ok(text.to_owned());
+    }
+    let table = match table {
+        "" => document.as_table_mut(),
+        table => {
+            let created = || Item::Table(Table::new());
+            let found = document.entry(table).or_insert_with(created).as_table_mut();
+            found.ok_or_else(|| format!("expected `{table}` to be a table"))?
+        }
+    };
+    match (new, table.get_mut(key).and_then(Item::as_value_mut)) {
+        (Some(new), Some(old)) => {
+            let decor = old.decor().clone();
+            *old = new.into();
+            *old.decor_mut() = decor;
+        }
+        (Some(new), None) => table[key] = value(new),
+        (None, _) => {
+            table.remove(key);
+        }
+    }
+    Ok(document.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{HostEntry, set};

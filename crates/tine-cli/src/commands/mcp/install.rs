@@ -11,10 +11,10 @@ use crate::commands::host_files::{self, HostEntry, HostFileArgs, HostFileChange}
 
 #[derive(Debug, Args)]
 pub(crate) struct McpInstallArgs {
-    /// For which hosts
+    /// Hosts to configure
     #[arg(value_name = "HOST", required_unless_present = "all")]
     hosts: Vec<Host>,
-    /// For every host that is on this machine
+    /// Configure all installed hosts
     #[arg(long, conflicts_with = "hosts")]
     all: bool,
     #[command(flatten)]
@@ -29,7 +29,10 @@ pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
     let hosts: &[Host] = if args.all { &Host::ALL } else { &args.hosts };
     for host in hosts {
         let file = host.file().ok_or_else(|| {
-            CommandError::invalid(format!("no home folder is known to look for {} in", host.name()))
+            CommandError::invalid(format!(
+                "the home folder is unknown; cannot look for {} in",
+                host.name()
+            ))
         })?;
         if !args.all || host.is_here(&file) {
             let with_entry = |text: &str| host.with_entry(text, &entry);
@@ -37,7 +40,7 @@ pub(super) fn install(globals: &Globals, args: &McpInstallArgs) -> Result<()> {
         }
     }
     if changes.is_empty() {
-        let why = "none of the hosts seems to be on this machine; name one to make its file";
+        let why = "no host was found; name one to create its file";
         return Err(CommandError::refused(ErrorKind::NotFound, why));
     }
     host_files::apply_changes(globals, &changes, &args.file_args)

@@ -21,34 +21,34 @@ use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A host (Claude Code, Cursor, Zed …) starts this command itself and talks to it over standard input
-and output. Several may work on one store at once, beside `tine serve` and other commands. Over
-HTTP the same is at /mcp on `tine serve`.
+A host (Claude Code, Cursor, Zed …) starts this command and talks to it over standard input and
+output. Several hosts, `tine serve` and other commands can use one store at once. `tine serve` has
+the same tools at /mcp.
 
 Examples:
-  tine mcp install claude-code         write the entry that starts it, after showing it
-  tine mcp install --all --dry-run     show what would be written for every host that is there
+  tine mcp install claude-code         show and write the entry that starts it
+  tine mcp install --all --dry-run     show the entries for all installed hosts
   tine mcp --toolset all --project trips
-  tine mcp --count                     what the tools cost a host, in tokens")]
+  tine mcp --count                     show the token cost of the tools")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     subcommand: Option<McpCommand>,
     #[command(flatten)]
     toolset_args: ToolsetArgs,
-    /// Folders whose files may be stored by path; can be repeated
+    /// Folder whose files may be stored by path; can be repeated
     #[arg(long, value_name = "FOLDER")]
     allow_path: Vec<PathBuf>,
-    /// Replace what has the shape of a secret in everything that is stored
+    /// Replace text that looks like a secret before it is recorded
     #[arg(long)]
     redact: bool,
-    /// Put whole answers into their text, for hosts that show a model nothing else
+    /// Put whole results into their text, for hosts that show models only that
     #[arg(long)]
     whole_text: bool,
-    /// What is logged on standard error
+    /// Log level; logs go to standard error
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: LogLevel,
-    /// Say what instructions and tools cost a host, in tokens, and serve nothing
+    /// Print the token cost of instructions and tools, and exit
     #[arg(long)]
     count: bool,
 }
@@ -56,30 +56,30 @@ pub(crate) struct McpArgs {
 /// What a host is offered.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsetArgs {
-    /// Which tools
+    /// Tools to offer
     #[arg(long, value_name = "SET", default_value = "core")]
     toolset: ToolsetName,
-    /// Offer nothing that changes anything
+    /// Offer only tools that read
     #[arg(long)]
     read_only: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum McpCommand {
-    /// Write the entry into the configuration of a host
+    /// Add the server to the configuration of a host
     Install(install::McpInstallArgs),
 }
 
 /// A set of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ToolsetName {
-    /// The dozen for daily work.
+    /// Tools for daily work.
     Core,
-    /// What was learned.
+    /// Tools for facts and entities.
     Memory,
-    /// The tree.
+    /// Tools for the tree.
     Tree,
-    /// Everything.
+    /// All tools.
     All,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
     if args.count {
         return count(globals);
     }
-    globals.require_local("tine mcp", "a host reaches the server itself at /mcp")?;
+    globals.require_local("tine mcp", "hosts reach the server at /mcp")?;
     logging::as_lines(args.log);
     let limits = Limits::default();
     let project = match globals.project() {
@@ -109,7 +109,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         None => ProjectId::default(),
     };
     let files = Allowed::folders(args.allow_path).map_err(|error| {
-        CommandError::invalid(format!("a folder of --allow-path cannot be used: {error}"))
+        CommandError::invalid(format!("cannot use a folder of --allow-path: {error}"))
     })?;
     let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));

@@ -4,8 +4,9 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tine_core::Reference;
 
 use crate::arguments::{Command, Globals, reference, with_api_joined};
+use crate::help;
 
-/// A line behind a slash.
+/// A line that begins with a slash.
 #[derive(Debug, Parser)]
 #[command(name = "tine", no_binary_name = true, disable_help_subcommand = true)]
 pub(super) struct ReplArguments {
@@ -19,16 +20,16 @@ pub(super) struct ReplArguments {
 pub(super) enum ReplCommand {
     #[command(flatten)]
     Tine(Box<Command>),
-    /// Go on with another branch; without a name, say which one it is
+    /// Switch to another branch; without a name, show the current one
     Checkout(CheckoutArgs),
-    /// Go on with another conversation, which is made if it is not there
+    /// Switch to another conversation; without an id, list them
     Conversation(ConversationArgs),
-    /// List commands, or tell about one
+    /// List commands, or describe one
     Help {
-        /// The command
+        /// Command to describe
         command: Option<String>,
     },
-    /// Leave
+    /// End the session
     #[command(alias = "exit")]
     Quit,
 }
@@ -37,16 +38,16 @@ pub(super) enum ReplCommand {
 #[command(after_help = "\
 Examples:
   /checkout osaka
-  /checkout -b osaka                a new branch, from where the present one ends
-  /checkout -b osaka main~2         a new branch, from an earlier turn")]
+  /checkout -b osaka                create a branch where the current one ends
+  /checkout -b osaka main~2         create a branch at an earlier turn")]
 pub(super) struct CheckoutArgs {
-    /// The branch
+    /// Branch to switch to
     #[arg(required_if_eq("make", "true"))]
     pub(super) name: Option<String>,
-    /// Where a new branch begins [default: where the present one ends]
+    /// Turn where a new branch begins [default: the tip of the current one]
     #[arg(value_name = "REF", value_parser = reference, requires = "make")]
     pub(super) at: Option<Reference>,
-    /// Make it first
+    /// Create the branch first
     #[arg(short = 'b')]
     pub(super) make: bool,
 }
@@ -54,14 +55,17 @@ pub(super) struct CheckoutArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  /conversation                     list them
+  /conversation                     list conversations
   /conversation trip
-  /conversation trip --system 'Be brief.'")]
+  /conversation notes --new --system 'Be brief.'")]
 pub(super) struct ConversationArgs {
-    /// Its id
+    /// Id of the conversation
     pub(super) id: Option<String>,
-    /// The system prompt of a new one
-    #[arg(long, value_name = "TEXT", requires = "id")]
+    /// Create the conversation
+    #[arg(short, long, requires = "id")]
+    pub(super) new: bool,
+    /// System prompt of a new conversation
+    #[arg(long, value_name = "TEXT", requires = "new")]
     pub(super) system: Option<String>,
 }
 
@@ -91,7 +95,8 @@ pub(super) fn with_slashes(text: &str) -> String {
 
 /// Parses the tokens of a line, the first without its slash.
 pub(super) fn parse(tokens: Vec<String>) -> Result<ReplArguments, clap::Error> {
+    let command = help::arrange(command());
     let tokens = with_api_joined(tokens.into_iter().map(Into::into).collect());
-    let matches = command().try_get_matches_from(tokens)?;
+    let matches = command.clone().try_get_matches_from(help::with_numbers(&command, tokens))?;
     ReplArguments::from_arg_matches(&matches)
 }

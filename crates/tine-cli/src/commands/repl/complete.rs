@@ -80,7 +80,9 @@ fn pairs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Pair> {
 }
 
 fn command_names() -> BTreeSet<String> {
-    arguments::command().get_subcommands().map(|it| it.get_name().to_owned()).collect()
+    let command = arguments::command();
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    shown.map(|it| it.get_name().to_owned()).collect()
 }
 
 fn options(command: &str) -> BTreeSet<String> {

@@ -33,42 +33,47 @@ use crate::user_dirs;
 
 const PROMPT: &str = "tine> ";
 
+/// Lines that are commands even without a slash.
+const PLAIN_COMMANDS: [&str; 3] = ["exit", "quit", "help"];
+
 /// Maximum number of lines in the history file.
 const MAX_HISTORY_LINES: usize = 10_000;
 
 const HELP: &str = "\
-A line without a slash is said as a turn of the user; one that begins with // is said with one
-slash. Quotes keep spaces together. --api [URL] behind any command sends it to a running server.
+A line without a slash is appended as a turn of the user; to begin a turn with a slash, type two.
+`exit`, `quit` and `help` are commands; append them with /say. Quotes keep spaces together, and
+--api [URL] sends any command to a running server.
 
-  /say TEXT [--role R]            say something
-  /turns [--n N] [--role R]       turns of the branch
-  /log [--n N] [--graph]          commits of the branch
-  /commit [START END] --msg TEXT  seal what was said
-  /commits [--n N]                all commits
-  /show [REF]                     a turn or a commit in full
-  /tree                           the whole tree
-  /search WORDS                   find turns by what they say
-  /branch [NAME]                  list branches, or make one
-  /checkout [-b] [NAME]           go on with another branch
-  /fork [REF] [--name NAME]       a branch from any turn
+  /say TEXT [--role R]            append a turn
+  /turns [--n N] [--role R]       list the turns of the branch
+  /log [--n N] [--graph]          list the commits of the branch
+  /commit [START END] --msg TEXT  seal turns
+  /commits [--n N]                list all commits
+  /show [REF]                     show a turn or a commit in full
+  /tree                           draw the tree
+  /search WORDS                   search the text of all turns
+  /branch [NAME]                  list branches, or create one
+  /checkout [-b] [NAME]           switch to another branch
+  /fork [REF] [--name NAME]       create a branch at any turn
   /diff A [B]                     compare turns, branches or commits
-  /merge FROM [--dry-run]         bring back what was learned on another branch
-  /resolve                        conflicts that merges left
-  /undo, /redo                    take the last change back, or do it again
-  /conversation [ID]              list conversations, or go on with one; a new one is made
-  /help [COMMAND]                 this, or all about one command
-  /quit                           leave
+  /merge FROM [--dry-run]         merge what was learned on another branch
+  /resolve                        list or resolve conflicts
+  /undo, /redo                    undo the last change, or redo it
+  /conversation [ID] [--new]      list conversations, or switch to one
+  /help [COMMAND]                 show this list, or describe a command
+  /quit                           end the session
 
-Every other command of `tine` works as well: /path, /edit, /ops, /blame, /bisect, /drift …
+All other commands of `tine` work as well, such as /edit, /ops and /entity list.
 ";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without a terminal, lines are read from standard input and nothing but answers is written.
+Without a terminal, commands are read from standard input, one per line, and only their output is \
+written.
 
 Examples:
   tine repl -c trip
-  tine repl --api                   over the server on port 8000 of this machine
+  tine repl --api                   over the server on port 8000 of this computer
   printf '%s\\n' 'Where to?' '/commit --msg \"A question\"' | tine repl -c trip")]
 pub(crate) struct ReplArgs {}
 
@@ -146,7 +151,7 @@ impl Repl {
             }
             if bytes.len() > limit {
                 let why =
-                    format!("a line holds more than {limit} bytes, the limit for one request");
+                    format!("the line is longer than {limit} bytes, the limit for one request");
                 return Err(CommandError::refused(ErrorKind::TooLarge, why));
             }
             match String::from_utf8(bytes) {
@@ -184,6 +189,9 @@ impl Repl {
             None => Some(line),
             Some(rest) => rest.starts_with('/').then_some(rest),
         };
+        if let Some(command) = message.filter(|text| PLAIN_COMMANDS.contains(text)) {
+            return self.dispatch(&format!("/{command}"));
+        }
         if let Some(text) = message {
             let command = Command::Append(super::append::AppendArgs::literal_text(text));
             super::run(Arguments { globals: self.globals.clone(), command })?;
@@ -191,7 +199,8 @@ impl Repl {
         }
         let parsed = tokenize::tokenize(&line[1..]);
         if let Some(quote) = parsed.open_quote {
-            let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
+            let why =
+                format!("the quote {quote} is not closed; a line without a slash needs no quotes");
             return Err(CommandError::invalid(why));
         }
         let name = parsed.tokens.first().map(String::as_str).unwrap_or_default();
@@ -229,11 +238,22 @@ impl Repl {
             ReplCommand::Help { command } => help(&globals, command.as_deref())?,
             ReplCommand::Checkout(args) => self.checkout(globals, args)?,
             ReplCommand::Conversation(args) => self.conversation(globals, args)?,
-            ReplCommand::Tine(command) => match *command {
-                Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) | Command::Watch(_) => {
+            ReplCommand::Tine(command) => match (*command).member() {
+                Command::Repl(_)
+                | Command::Serve(_)
+                | Command::Mcp(_)
+                | Command::Acp(_)
+                | Command::Watch(_) => {
                     return Err(CommandError::invalid(
-                        "this is a command for a shell; /quit leads there",
+                        "this command runs in a shell only; /quit ends the session",
                     ));
+                }
+                // Standard input holds the next lines of the session.
+                Command::Append(args) if args.reads_stdin_unasked() => {
+                    return Err(CommandError::invalid("no text given; use /say TEXT"));
+                }
+                Command::Edit(args) if args.reads_stdin_unasked() => {
+                    return Err(CommandError::invalid("no text given; use /edit REF TEXT"));
                 }
                 Command::Log(mut args) => {
                     args.commits = true;
@@ -250,7 +270,13 @@ impl Repl {
         let session = CliSession::open(&globals, OpenMode::Existing)?;
         let conversation = session.conversation()?;
         let branch = match args.name {
-            None => return session.screen.line(&location_line(&session, &conversation)),
+            None => {
+                return session.screen.line(&location_line(
+                    &session,
+                    session.branch(),
+                    &conversation,
+                ));
+            }
             Some(name) if args.make => {
                 let at = match args.at {
                     Some(at) => at,
@@ -274,26 +300,28 @@ impl Repl {
             return super::run(Arguments { globals, command });
         };
         globals.read_settings()?;
-        let session = CliSession::open(&globals, OpenMode::Create)?;
+        let mode = if args.new { OpenMode::Create } else { OpenMode::Existing };
+        let session = CliSession::open(&globals, mode)?;
         let id = session.conversation_id(&id)?;
-        let (view, verb) = match session.engine.conversation(&session.call, &id) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let request = NewConversation {
-                    id: Some(id),
-                    system_prompt: args.system,
-                    ..NewConversation::default()
-                };
-                (session.engine.create_conversation(&session.call, request)?, "made")
-            }
-            Ok(_) if args.system.is_some() => {
-                let why = format!("the conversation {id} is there already, with its own prompt");
-                return Err(CommandError::refused(ErrorKind::Conflict, why));
-            }
-            found => (found?, "there already"),
+        let view = if args.new {
+            let request = NewConversation {
+                id: Some(id),
+                system_prompt: args.system,
+                ..NewConversation::default()
+            };
+            session.engine.create_conversation(&session.call, request)?
+        } else {
+            session.engine.conversation(&session.call, &id).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    let why = format!("{error}; /conversation {id} --new creates it");
+                    CommandError::refused(ErrorKind::NotFound, why)
+                }
+                _ => error.into(),
+            })?
         };
         self.globals.conversation = Some(view.id.to_string());
         self.globals.branch = None;
-        session.screen.line(&format!("conversation {} ({verb})", visible(view.id.as_str())))
+        session.screen.line(&location_line(&session, MAIN, &view.id))
     }
 
     /// Prints the current conversation and a hint.
@@ -302,9 +330,9 @@ impl Repl {
         if let Ok(session) = self.session()
             && let Ok(conversation) = session.conversation()
         {
-            screen.aside(&location_line(&session, &conversation));
+            screen.aside(&location_line(&session, session.branch(), &conversation));
         }
-        screen.aside("/help lists commands; a line without a slash is said as it stands");
+        screen.aside("/help lists commands; a line without a slash is appended as a turn");
     }
 
     /// Opens a session with the current settings, outside of any command.
@@ -315,8 +343,8 @@ impl Repl {
     }
 }
 
-fn location_line(session: &CliSession, conversation: &ConversationId) -> String {
-    let label = session.screen.paint.branch(&format!("[{}]", visible(session.branch())));
+fn location_line(session: &CliSession, branch: &str, conversation: &ConversationId) -> String {
+    let label = session.screen.paint.branch(&format!("[{}]", visible(branch)));
     format!("conversation {} {label}", visible(conversation.as_str()))
 }
 
@@ -327,7 +355,7 @@ fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
     };
     let name = name.trim_start_matches('/');
     // Build first, so that global arguments are propagated to the command.
-    let mut all = arguments::command();
+    let mut all = crate::help::arrange(arguments::command());
     all.build();
     let command = all.find_subcommand_mut(name).ok_or_else(|| unknown(name))?;
     let text = arguments::with_slashes(&command.render_help().to_string());
@@ -335,7 +363,11 @@ fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
 }
 
 fn unknown(name: &str) -> CommandError {
-    let why = format!("there is no command /{}; /help lists them", visible(name));
+    let hint = match crate::help::command_meaning(&arguments::command(), name) {
+        Some(command) => format!("did you mean /{command}?"),
+        None => "/help lists the commands".to_owned(),
+    };
+    let why = format!("there is no command /{}; {hint}", visible(name));
     CommandError::invalid(why)
 }
 
@@ -347,5 +379,5 @@ fn history_file() -> Option<PathBuf> {
 }
 
 fn unusable(error: ReadlineError) -> CommandError {
-    CommandError::invalid(format!("the terminal cannot be used: {error}"))
+    CommandError::invalid(format!("cannot use the terminal: {error}"))
 }
