@@ -1,6 +1,5 @@
 //! A local store or a server, with everything that a command needs besides its own arguments.
 
-use std::io::Write;
 use std::ops::Deref;
 use std::sync::Arc;
 use tine_api::Answer;

@@ -12,7 +12,7 @@ use tine_engine::{
 };
 
 use crate::arguments::day_or_time;
-use crate::command_error::{CommandError, Result};
+use crate::command_error::Result;
 use crate::knowledge_view::{fields_line, observation_line, room, row, run_line, write_rows};
 use crate::record_args;
 use crate::session::CliSession;

@@ -122,7 +122,8 @@ fn a_server_on_a_terminal_shows_one_line_for_people() {
     let home = Home::with_trip();
     let mut terminal = Terminal::open(&home, &["serve", "--listen", "127.0.0.1:0"]);
     terminal.expect("tine serves ").expect(" on http://127.0.0.1:").press(CTRL_C);
-    terminal.expect("stopping").ends_without("{\"");
+    terminal.expect("stopping");
+    terminal.ends_without("{\"");
 }
 
 #[test]
