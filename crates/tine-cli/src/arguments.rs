@@ -27,10 +27,14 @@ pub(crate) const GLOBAL_HEADING: &str = "Global options";
 /// The default address of `tine serve`.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
 
-/// Version control for conversations: every turn is kept, and any turn can be forked, edited,
-/// reverted and verified.
+/// Version control for conversations: every turn is kept and can be forked, edited and verified
 #[derive(Debug, Parser)]
-#[command(name = "tine", version, max_term_width = 100)]
+#[command(
+    name = "tine",
+    version,
+    max_term_width = 100,
+    override_usage = "tine [OPTIONS] <COMMAND>"
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -403,9 +407,9 @@ pub(crate) enum Command {
     Delete(edits::DeleteArgs),
     /// Move a branch back to an earlier turn
     Revert(branch_moves::RevertArgs),
-    /// Undo a change, or redo one
+    /// Undo a change
     Undo(history::UndoArgs),
-    /// Redo a change that was undone
+    /// Redo an undone change
     Redo(history::RedoArgs),
     /// Create a branch at any turn
     Fork(branches::ForkArgs),
@@ -462,7 +466,7 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
-    /// Write manual pages into a folder
+    /// Write manual pages to a folder
     Manual(manual::ManualArgs),
 
     // Older spellings.

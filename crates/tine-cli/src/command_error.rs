@@ -171,17 +171,11 @@ impl CommandError {
                 .details
                 .candidates
                 .iter()
-                .map(|candidate| {
-                    let conversation = &candidate.conversation;
-                    match (&candidate.commit, &candidate.hash, &candidate.turn) {
-                        (Some(hash), ..) => format!("{hash} in {conversation}"),
-                        (None, Some(hash), Some(turn)) => {
-                            format!("{hash} in {conversation} ({turn})")
-                        }
-                        (None, Some(hash), None) => format!("{hash} in {conversation}"),
-                        (None, None, Some(turn)) => format!("{turn} in {conversation}"),
-                        (None, None, None) => format!("the root of {conversation}"),
-                    }
+                .map(|candidate| match (&candidate.commit, &candidate.hash, &candidate.turn) {
+                    (Some(hash), ..) => format!("{hash} in {}", candidate.conversation),
+                    (None, Some(hash), _) => format!("{hash} in {}", candidate.conversation),
+                    (None, None, Some(turn)) => format!("{turn} in {}", candidate.conversation),
+                    (None, None, None) => format!("the root of {}", candidate.conversation),
                 })
                 .collect(),
             CommandError::AmbiguousConversation { conversations, more } => {
@@ -253,15 +247,11 @@ fn lookup_hint(missing: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns how to choose among the candidates of an ambiguous name. Candidates with one hash cannot
-/// be told apart by more of its digits.
+/// Returns how to choose among candidates in several conversations.
 fn ambiguity_hint(candidates: &[Candidate]) -> Option<String> {
     let [first, rest @ ..] = candidates else { return None };
-    if rest.iter().any(|it| it.conversation != first.conversation) {
-        return Some(format!("choose the conversation, as in -c {}", first.conversation));
-    }
-    let same = first.hash.is_some() && rest.iter().all(|it| it.hash == first.hash);
-    first.turn.filter(|_| same).map(|turn| format!("name the turn by its id, as in {turn}"))
+    let several = rest.iter().any(|it| it.conversation != first.conversation);
+    several.then(|| format!("choose the conversation, as in -c {}", first.conversation))
 }
 
 fn slot_candidate(slot: &EntityView) -> Option<Candidate> {

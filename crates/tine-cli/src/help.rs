@@ -117,6 +117,7 @@ fn hide_globals(command: Command) -> Command {
 fn globals_last(command: Command, options: &str) -> Command {
     let own = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
     hide_globals(command)
+        .disable_help_subcommand(true)
         .after_help(format!("{own}{GLOBAL_HEADING}:\n{options}"))
         .mut_subcommands(|below| globals_last(below, options))
 }
@@ -136,9 +137,11 @@ fn global_options(command: &Command, flags: bool) -> String {
 
 fn grouped_commands(command: &Command) -> String {
     let described = |names: &str| {
-        let all: Vec<&Command> =
-            names.split(", ").filter_map(|name| command.find_subcommand(name)).collect();
-        Some((names.to_owned(), all.first()?.get_about()?.to_string()))
+        let all = names.split(", ").filter_map(|name| command.find_subcommand(name));
+        let abouts: Vec<String> = all.filter_map(|it| Some(it.get_about()?.to_string())).collect();
+        let (first, rest) = abouts.split_first()?;
+        let rest = rest.iter().map(|about| format!("; {}", uncapitalized(about)));
+        Some((names.to_owned(), first.clone() + &rest.collect::<String>()))
     };
     let mut text = String::new();
     for (group, entries) in GROUPS {
@@ -148,6 +151,11 @@ fn grouped_commands(command: &Command) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+fn uncapitalized(text: &str) -> String {
+    let (first, rest) = text.split_at(text.len().min(1));
+    first.to_lowercase() + rest
 }
 
 /// Follows the names of commands in the words of a call, and returns the path of commands with the
@@ -206,7 +214,8 @@ pub(crate) fn unknown_command(
         true => command_meaning(root, word),
         false => by_meaning(family, &FAMILY_MEANINGS, word),
     };
-    let spelt = similar.into_iter().find(|name| name != "purge");
+    // The most similar name is the last one.
+    let spelt = similar.into_iter().rev().find(|name| name != "purge");
     let prefix = path.iter().fold("tine".to_owned(), |path, name| path + " " + name);
     let suggestion = meant.or(spelt).map(|name| format!("{prefix} {name}"));
     Some(CommandError::UnknownCommand {

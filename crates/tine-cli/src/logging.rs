@@ -11,11 +11,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) enum LogLevel {
     /// Errors.
     Error,
-    /// Warnings too.
+    /// Errors and warnings.
     Warn,
-    /// Start and stop too.
+    /// Also start and stop.
     Info,
-    /// Every request too.
+    /// Also every request.
     Debug,
 }
 

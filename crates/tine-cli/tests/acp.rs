@@ -54,7 +54,7 @@ impl DerefMut for Editor {
 }
 
 #[test]
-fn what_an_editor_says_is_a_conversation_like_any_other() {
+fn an_editors_session_is_an_ordinary_conversation() {
     let home = Home::new();
     let mut editor = Editor::start(&home, &["--actor", "ada"]);
     let session = editor.new_session();
@@ -72,7 +72,7 @@ fn what_an_editor_says_is_a_conversation_like_any_other() {
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_when_the_process_is_killed() {
+fn acknowledged_turns_survive_a_kill() {
     let home = Home::new();
     let mut known: Vec<(String, usize)> = Vec::new();
     for round in 0..8 {
@@ -111,7 +111,7 @@ fn nothing_that_was_answered_is_lost_when_the_process_is_killed() {
 }
 
 #[test]
-fn a_kill_in_the_middle_of_an_answer_leaves_the_question() {
+fn a_kill_during_a_reply_keeps_the_question() {
     let home = Home::new();
     let mut editor = Editor::start(&home, &[]);
     let session = editor.new_session();
@@ -175,7 +175,7 @@ fn a_model_is_one_of_the_settings_or_the_one_that_is_built_in() {
 }
 
 #[test]
-fn it_runs_where_the_store_is() {
+fn it_requires_a_local_store() {
     let home = Home::with_trip();
     let told = home.refused("unsupported", &["acp", "--server", "http://127.0.0.1:1"]);
     assert!(told.contains("tine acp"), "{told}");
@@ -230,7 +230,7 @@ fn an_agent_that_forks_at_messages_itself_is_let_do_so_and_taken_up_again() {
     home.ok(&["verify"]);
 }
 
-/// Every session that a list tells of, page by page.
+/// Lists all sessions, page by page.
 fn listed(editor: &mut Editor, mut params: Value) -> Vec<Value> {
     let mut found = Vec::new();
     for _ in 0..100 {
@@ -244,7 +244,7 @@ fn listed(editor: &mut Editor, mut params: Value) -> Vec<Value> {
     panic!("a list without an end")
 }
 
-/// Loads a session; what is replayed, and the context that is told.
+/// Loads a session; returns what is replayed, and the context.
 fn loaded(editor: &mut Editor, session: &str) -> (Vec<Value>, Value) {
     let params = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
     let id = editor.send("session/load", params);
@@ -344,7 +344,7 @@ fn every_recorded_turn_names_the_lines_that_it_was_made_of() {
 }
 
 #[test]
-fn any_turn_can_be_gone_on_from_with_another_agent() {
+fn another_agent_can_continue_from_any_turn() {
     let home = Home::new();
     home.ok(&["new", "talk"]);
     home.ok(&["append", "--role", "user", "The word is heron."]);
@@ -366,7 +366,7 @@ fn any_turn_can_be_gone_on_from_with_another_agent() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_is_told_by_name() {
+fn an_agent_that_cannot_start_is_named() {
     let home = Home::new();
     let mut editor = Editor::stranger(&home, &["--", "/nowhere/agent"]);
     let error = editor.refused("session/new", json!({ "cwd": "/work", "mcpServers": [] }));

@@ -125,7 +125,7 @@ fn a_parent_in_another_conversation_is_not_found() {
 }
 
 #[test]
-fn a_deleted_parent_is_not_found_and_the_way_back_is_named() {
+fn a_deleted_parent_is_not_found_and_the_undo_named() {
     let home = Home::with_trip();
     let parent = hash_of(&home, "main");
     home.ok(&["delete", &parent]);
@@ -161,19 +161,6 @@ fn a_hash_in_several_conversations_is_ambiguous_without_one() {
 }
 
 #[test]
-fn equal_hashes_of_one_conversation_are_told_apart_by_id() {
-    let home = Home::with_trip();
-    let again = ["append", "--at", "2024-01-15T10:30:05Z", "-r", "assistant", "--no-reuse"];
-    home.ok(&[&again[..], &["--parent", "main~1", "-b", "twin", "Late March 🌸"]].concat());
-    let hash = &hash_of(&home, "main")["sha256:".len()..];
-    let error = home.refused("ambiguous", &["show", hash]);
-    assert!(error.contains("by its id") && !error.contains("digits"), "{error}");
-    let id = home.json(&["show", "twin"])["turn_id"].as_str().unwrap().to_owned();
-    assert!(error.contains(&id), "{error}");
-    home.ok(&["show", &id]);
-}
-
-#[test]
 fn an_offset_inside_an_emoji_is_invalid() {
     let home = Home::with_trip();
     home.ok(&["append", "👩‍🚀 up"]);
@@ -191,14 +178,14 @@ fn the_root_cannot_be_deleted() {
 }
 
 #[test]
-fn what_later_work_builds_on_cannot_be_undone() {
+fn changes_with_dependents_cannot_be_undone() {
     let home = Home::with_trip();
     let error = home.refused("protected", &["undo", "2"]);
     assert!(error.contains("hint: tine undo 3"), "{error}");
 }
 
 #[test]
-fn what_is_not_found_comes_with_the_command_that_lists_it() {
+fn not_found_errors_name_the_command_that_lists() {
     let home = Home::with_trip();
     for (arguments, command) in [
         (&["log", "-c", "nowhere"][..], "`tine ls`"),
@@ -242,7 +229,7 @@ fn a_path_that_is_not_a_store_is_invalid_and_left_alone() {
 }
 
 #[test]
-fn a_bad_call_makes_no_store() {
+fn an_invalid_call_creates_no_store() {
     let home = Home::new();
     let calls: [&[&str]; 5] = [
         &["new", ""],
@@ -257,7 +244,7 @@ fn a_bad_call_makes_no_store() {
     }
 }
 
-/// What people say is nobody else's until they choose otherwise.
+/// Conversations are private by default.
 #[test]
 #[cfg(unix)]
 fn a_new_store_is_private() {

@@ -10,7 +10,7 @@ fn texts(home: &Home, reference: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_conversation_is_made_titled_archived_and_listed() {
+fn a_conversation_is_created_titled_archived_and_listed() {
     let home = Home::new();
     assert_eq!(home.ok(&["new", "trip", "--title", "A trip"]), "conversation trip\n");
     home.write("prompt.txt", "Be brief.\n");
@@ -39,10 +39,10 @@ fn a_conversation_is_made_titled_archived_and_listed() {
 }
 
 #[test]
-fn another_prompt_is_another_conversation() {
+fn another_prompt_makes_another_conversation() {
     let home = Home::with_trip();
     let derive = ["derive", "trip", "--system", "Be long.", "--at", "main", "--as", "long"];
-    assert_eq!(home.ok(&derive), "conversation long (made, 2 turns taken over)\n");
+    assert_eq!(home.ok(&derive), "conversation long (created, 2 turns copied)\n");
     assert!(home.ok(&derive[..4]).contains("existing"));
     assert_eq!(home.json(&["path", "-c", "long"])["root"]["system_prompt"], "Be long.");
 }
@@ -66,7 +66,7 @@ fn appending_takes_text_words_standard_input_and_files() {
 }
 
 #[test]
-fn what_a_path_is_rendered_as_can_be_appended_and_renders_the_same() {
+fn a_rendered_path_can_be_appended_and_renders_the_same() {
     let home = Home::with_trip();
     let call = r#"{"type":"tool_use","id":"c1","name":"find","input":{"q":"Tokyo"}}"#;
     let result = r#"{"type":"tool_result","tool_use_id":"c1","content":"none","is_error":true}"#;
@@ -105,7 +105,7 @@ fn a_request_brings_its_system_prompt_to_a_new_conversation_only() {
 }
 
 #[test]
-fn appending_the_same_again_reuses_it() {
+fn appending_equal_turns_reuses_them() {
     let home = Home::with_trip();
     let before = home.everything();
     let out = home.ok(&["append", "--parent", "root", "What's the best time to visit Tokyo?"]);
@@ -126,7 +126,7 @@ fn appending_the_same_again_reuses_it() {
 }
 
 #[test]
-fn append_makes_what_is_missing_when_asked() {
+fn append_creates_store_and_conversation_on_request() {
     let home = Home::new();
     assert_eq!(home.run(&["append", "-c", "notes", "x"]).code, 3);
     home.ok(&["append", "-c", "notes", "--create", "x"]);
@@ -144,7 +144,7 @@ fn a_partial_turn_and_a_tool_turn_keep_what_they_are() {
 }
 
 #[test]
-fn branches_are_made_listed_renamed_and_deleted() {
+fn branches_are_created_listed_renamed_and_deleted() {
     let home = Home::with_trip();
     home.ok(&["branch", "early", "--at", "main~1"]);
     home.ok(&["branch", "late"]);
@@ -158,7 +158,7 @@ fn branches_are_made_listed_renamed_and_deleted() {
 }
 
 #[test]
-fn a_fork_holds_its_turn_and_an_exclusive_one_does_not() {
+fn a_fork_includes_its_turn_unless_exclusive() {
     let home = Home::with_trip();
     home.ok(&["fork", "main", "--name", "with"]);
     home.ok(&["fork", "main", "--name", "without", "--before"]);
@@ -200,7 +200,7 @@ fn a_deletion_can_be_previewed_done_and_undone() {
     let before = home.ok(&["tree"]);
     let preview = home.ok(&["delete", "main~1", "--dry-run"]);
     assert!(preview.starts_with("would delete 2 turns"), "{preview}");
-    assert!(preview.contains("the bookmark answer goes too"), "{preview}");
+    assert!(preview.contains("the bookmark answer is deleted too"), "{preview}");
     assert_eq!(home.ok(&["tree"]), before);
     let middle = hash_of(&home, "main~1");
     home.ok(&["delete", &middle, "--mode", "reparent"]);
@@ -274,7 +274,7 @@ fn bookmarks_tags_and_titles_are_set_shown_and_removed() {
 }
 
 #[test]
-fn a_purge_asks_and_without_an_answer_erases_nothing() {
+fn a_purge_without_confirmation_erases_nothing() {
     let home = Home::with_trip();
     let error = home.refused("invalid", &["purge", "main"]);
     assert!(error.contains("--yes"), "{error}");

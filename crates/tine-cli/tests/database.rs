@@ -10,16 +10,13 @@ use crate::harness::{Home, IN_DATABASES, Server, is_again, run_suite_again};
 
 /// Tests that are about the files of a store, and why.
 const ABOUT_FILES: [(&str, &str); 4] = [
-    ("transfer::a_backup_is_a_store_of_its_own", "a database is backed up with its own tools"),
-    ("importing::two_stores_exchange_what_is_missing_and_keep_both_lines", "they are in folders"),
     (
-        "importing::a_rehearsed_sync_counts_what_a_real_one_transfers_and_changes_nothing",
-        "the other store is in a folder",
+        "transfer::a_backup_is_a_store_and_can_be_replaced",
+        "a database is backed up with its own tools",
     ),
-    (
-        "importing::a_store_and_a_server_exchange_what_is_missing_and_keep_both_lines",
-        "the server's is in a folder",
-    ),
+    ("importing::two_stores_exchange_missing_turns_and_keep_both_lines", "they are in folders"),
+    ("importing::a_dry_run_counts_what_a_sync_transfers", "the other store is in a folder"),
+    ("importing::a_store_and_a_server_exchange_missing_turns", "the server's is in a folder"),
 ];
 
 /// Whole groups of tests that are about something else than the store's records, and why.

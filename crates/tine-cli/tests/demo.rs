@@ -1,9 +1,9 @@
-//! The demonstration, and what it must never do.
+//! `tine demo`.
 
 use crate::harness::{Home, finish, stable};
 
 #[test]
-fn the_demonstration_shows_a_tree_and_what_to_try_next() {
+fn the_demo_shows_a_tree_and_next_steps() {
     let home = Home::new();
     let first = home.demo(&[]);
     insta::assert_snapshot!("demo", stable_path(&first, &home));
@@ -13,7 +13,7 @@ fn the_demonstration_shows_a_tree_and_what_to_try_next() {
     let next = first.lines().skip_while(|line| !line.starts_with("Try next")).skip(2);
     for line in next {
         let command = line.split("   ").next().unwrap().trim().trim_start_matches("tine ");
-        // Goes on until it is told to stop.
+        // Runs until it is stopped.
         if command == "serve" {
             continue;
         }
@@ -29,14 +29,14 @@ fn the_demonstration_shows_a_tree_and_what_to_try_next() {
     }
 }
 
-/// Hashes are left as they are: they are the same on every machine.
+/// Hashes stay: they are equal on every machine.
 fn stable_path(text: &str, home: &Home) -> String {
     let folder = home.path("");
     text.replace(folder.to_str().expect("a plain name").trim_end_matches('/'), "HOME")
 }
 
 #[test]
-fn without_an_option_the_demonstration_has_a_store_of_its_own() {
+fn without_an_option_the_demo_has_its_own_store() {
     let home = Home::new();
     let run = |arguments: &[&str]| finish(home.command(arguments).env_remove("TINE_STORE"), b"");
     assert_eq!(run(&["demo"]).code, 0);
@@ -54,7 +54,7 @@ fn without_an_option_the_demonstration_has_a_store_of_its_own() {
 }
 
 #[test]
-fn fresh_deletes_only_what_the_demonstration_made() {
+fn fresh_deletes_only_a_demo_store() {
     let home = Home::with_trip();
     home.demo(&[]);
     let store = home.path("store");

@@ -196,7 +196,7 @@ fn a_hundred_thousand_turns_of_any_shape_indent_by_the_logarithm() {
     let random: Vec<_> =
         (0..TURNS).map(|number| (number > 0).then(|| next() as usize % number)).collect();
     let binary: Vec<_> = (0..TURNS).map(|number| (number > 0).then(|| (number - 1) / 2)).collect();
-    // Each turn of a line has an answer that nobody took up.
+    // Each turn of a line has a second child without children.
     let comb: Vec<_> = (0..TURNS).map(|number| number.checked_sub(1 + number % 2)).collect();
     let star: Vec<_> = (0..TURNS).map(|number| (number > 0).then_some(0)).collect();
     for (parents, steps) in [(chain, 0), (random, 18), (binary, 17), (comb, 1), (star, 1)] {

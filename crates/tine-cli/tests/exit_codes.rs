@@ -3,7 +3,7 @@
 use crate::harness::{Home, finish, hash_of};
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn missing_records_are_not_found() {
     let home = Home::with_trip();
     home.refused("not_found", &["show", "nothing"]);
     home.refused("not_found", &["show", "00000000"]);
@@ -44,7 +44,7 @@ fn a_lost_race_is_a_conflict_with_the_actual_tip() {
 }
 
 #[test]
-fn options_that_were_renamed_are_still_taken_by_their_older_names() {
+fn renamed_options_keep_their_old_names() {
     let home = Home::with_trip();
     home.refused("conflict", &["append", "--expect-tip", "main~1", "x"]);
     home.ok(&["append", "--at", "2024-01-15T10:30:00Z", "x"]);
@@ -52,7 +52,7 @@ fn options_that_were_renamed_are_still_taken_by_their_older_names() {
 }
 
 #[test]
-fn what_is_there_already_is_a_conflict() {
+fn existing_names_are_a_conflict() {
     let home = Home::with_trip();
     home.refused("conflict", &["new", "trip"]);
     home.refused("conflict", &["fork", "main", "--name", "main"]);
@@ -63,7 +63,7 @@ fn what_is_there_already_is_a_conflict() {
 }
 
 #[test]
-fn a_key_used_for_something_else_is_a_mismatch() {
+fn a_key_reused_for_another_call_is_a_mismatch() {
     let home = Home::with_trip();
     home.ok(&["append", "--key", "k", "x"]);
     home.refused("idempotency_mismatch", &["append", "--key", "k", "y"]);
@@ -71,7 +71,7 @@ fn a_key_used_for_something_else_is_a_mismatch() {
 }
 
 #[test]
-fn splitting_what_is_not_text_is_unsupported() {
+fn splitting_other_content_than_text_is_unsupported() {
     let home = Home::with_trip();
     home.ok(&["append", "-r", "tool", "--tool-call-id", "a", "forty-two"]);
     home.refused("unsupported", &["split", "main", "3"]);
@@ -87,7 +87,7 @@ fn names_over_the_limit_are_too_large() {
 }
 
 #[test]
-fn names_that_mean_something_else_are_invalid() {
+fn reserved_names_are_invalid() {
     let home = Home::with_trip();
     for name in ["root", "a~b", "deadbeef", ""] {
         home.refused("invalid", &["fork", "main", "--name", name]);
@@ -105,6 +105,7 @@ fn without_main_an_append_needs_a_branch() {
         home.ok(remove);
         let error = home.refused("not_found", &["append", "x"]);
         assert!(error.contains("`main`") && error.contains("tine branch"), "{error}");
+        home.refused("not_found", &["log"]);
         home.ok(&["undo"]);
     }
     home.ok(&["branch", "-d", "main"]);
@@ -156,7 +157,7 @@ fn an_empty_variable_counts_as_unset() {
         let ran = finish(home.command(&["log"]).env(name, ""), b"");
         assert_eq!((ran.code, ran.out.as_str()), (0, plain.as_str()), "{name}: {}", ran.err);
     }
-    // Without a store's folder the one in the user's data folder is meant, which is not there.
+    // The default store in the user's data folder does not exist.
     let ran = finish(home.command(&["--json", "log"]).env("TINE_STORE", ""), b"");
     assert!(ran.err.contains("not_found"), "{}", ran.err);
     home.refused("invalid", &["log", "-c", ""]);

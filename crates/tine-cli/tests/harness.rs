@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// Set when commands are to reach their stores through servers.
+/// Set to run every command through a server.
 pub const THROUGH_SERVERS: &str = "TINE_TEST_THROUGH_SERVERS";
 
-/// Set when stores are to be in databases.
+/// Set to keep stores in databases.
 pub const IN_DATABASES: &str = "TINE_TEST_IN_DATABASES";
 
 /// Whether this is a run of the suite within another one.
@@ -19,8 +19,8 @@ pub fn is_again() -> bool {
     [THROUGH_SERVERS, IN_DATABASES].iter().any(|name| std::env::var_os(name).is_some())
 }
 
-/// Runs the whole suite again with something set in its environment, but for tests and groups of
-/// tests that make no sense then; each with its reason.
+/// Runs the suite again with more environment variables, without the tests and groups listed with
+/// a reason.
 pub fn run_suite_again(settings: &[(&str, &str)], tests: &[(&str, &str)], groups: &[(&str, &str)]) {
     let suite = || {
         let mut suite = Command::new(std::env::current_exe().expect("this test has a file"));
@@ -53,7 +53,7 @@ pub fn run_suite_again(settings: &[(&str, &str)], tests: &[(&str, &str)], groups
 
 /// A home with a store in it.
 pub struct Home {
-    // Goes before the folder that it serves.
+    // Dropped before the folder that it serves.
     server: OnceLock<Server>,
     database: OnceLock<String>,
     folder: TempDir,
@@ -66,7 +66,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves a store on a port of the system's choice, or on the one of an address.
+    /// Serves a store at an address.
     pub fn start(store: &Path, listen: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tine"))
             .env_clear()
@@ -83,12 +83,12 @@ impl Server {
         stderr.read_line(&mut line).expect("a server says where it is");
         let url = line.trim().rsplit_once(" on ").map(|(_, url)| url.to_owned());
         let url = url.unwrap_or_else(|| panic!("the server says: {line}"));
-        // Read to its end, so that the server never waits for a reader.
+        // Drained, so that the server never blocks on it.
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         Server { child, url }
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills it, as a crash would.
     pub fn kill(mut self) {
         self.end();
     }
@@ -105,7 +105,7 @@ impl Drop for Server {
     }
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -114,7 +114,7 @@ pub struct Ran {
 }
 
 impl Home {
-    /// No store yet.
+    /// Returns a home without a store.
     pub fn new() -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         Home { server: OnceLock::new(), database: OnceLock::new(), folder }
@@ -135,7 +135,7 @@ impl Home {
         home
     }
 
-    /// Where its store is.
+    /// Returns the location of the store.
     fn store(&self) -> PathBuf {
         match std::env::var_os(IN_DATABASES) {
             Some(_) => self.database.get_or_init(tine_testkit::database::new_store).into(),
@@ -180,7 +180,7 @@ impl Home {
         finish(&mut self.command(arguments), input)
     }
 
-    /// Runs a command that must succeed, and gives its output.
+    /// Runs a command that must succeed, and returns its output.
     pub fn ok(&self, arguments: &[&str]) -> String {
         self.ok_with(arguments, b"")
     }
@@ -206,7 +206,7 @@ impl Home {
         self.server.get_or_init(|| Server::start(&self.path("store"), "127.0.0.1:0", &[]))
     }
 
-    /// The same with `--json`, read.
+    /// Runs a command with `--json`, and returns the document.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
         let mut all = vec!["--json"];
         all.extend(arguments);
@@ -215,13 +215,12 @@ impl Home {
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
     }
 
-    /// Everything that the store holds.
+    /// Exports the whole store.
     pub fn everything(&self) -> String {
         self.ok(&["export", "--all"])
     }
 
-    /// Runs a command that must be refused with this code and leave the store as it was; gives
-    /// the sentence.
+    /// Runs a command that must fail with this code and not change the store; returns the message.
     pub fn refused(&self, code: &str, arguments: &[&str]) -> String {
         self.refused_with(code, arguments, b"")
     }
@@ -253,7 +252,7 @@ pub fn finish(command: &mut Command, input: &[u8]) -> Ran {
         .expect("the built command runs");
     let mut stdin = child.stdin.take().expect("it was piped");
     let input = input.to_vec();
-    // Written beside the reading: either pipe could be full. Whoever is refused early closes it.
+    // Written beside the reading: either pipe could be full. A refused command closes it early.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(&input);
     });
@@ -266,7 +265,7 @@ pub fn finish(command: &mut Command, input: &[u8]) -> Ran {
     }
 }
 
-/// The hash of a turn by reference.
+/// Returns the hash of a turn.
 pub fn hash_of(home: &Home, reference: &str) -> String {
     let turn = home.json(&["show", reference]);
     turn["turn_hash"].as_str().expect("a turn has a hash").to_owned()
@@ -334,8 +333,8 @@ fn token(text: &str) -> (Option<Token>, usize) {
     }
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     let length = run(hex);
-    // What was learned has ids of 32 digits behind a word for its kind, observations 16 more. A
-    // number without a letter is a number.
+    // Ids of knowledge are 32 digits after a prefix, those of observations 16 more. Digits without a
+    // letter are a number.
     let letters = hex[..length].bytes().any(|byte| byte.is_ascii_alphabetic());
     if (length == 32 || length == 16 && letters) && hex.len() == text.len() {
         return (Some(Token::Id("ID", hex[..length].to_owned())), length);

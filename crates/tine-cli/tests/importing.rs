@@ -24,7 +24,7 @@ fn session(lines: usize) -> String {
 }
 
 #[test]
-fn a_session_comes_in_grows_and_again_adds_nothing() {
+fn a_session_is_imported_extended_and_not_repeated() {
     let home = Home::new();
     let file = home.write("s-1.jsonl", session(1));
     let done = home.json(&["import", &file]);
@@ -32,7 +32,7 @@ fn a_session_comes_in_grows_and_again_adds_nothing() {
     home.write("s-1.jsonl", session(3) + "{\"type\":\"us");
     let done = home.json(&["import", &file]);
     assert_eq!((&done["extended"], &done["turns"]), (&1.into(), &2.into()));
-    assert_eq!(done["notes"][0]["line"], 4, "the line that is cut is told");
+    assert_eq!(done["notes"][0]["line"], 4, "the truncated line is reported");
     assert!(home.ok(&["import", &file]).contains("1 unchanged"));
     let tree = home.ok(&["tree", "-c", "claude-code:s-1"]);
     assert!(tree.contains("[main] Rewound and asked again"), "{tree}");
@@ -40,7 +40,7 @@ fn a_session_comes_in_grows_and_again_adds_nothing() {
 }
 
 #[test]
-fn each_folder_that_was_worked_in_can_be_a_project() {
+fn working_folders_can_become_projects() {
     let home = Home::new();
     let file = home.write("s-1.jsonl", session(2));
     let done = home.ok(&["import", &file, "--by-folder"]);
@@ -49,9 +49,8 @@ fn each_folder_that_was_worked_in_can_be_a_project() {
     assert!(home.ok(&["ls", "--project", "app"]).contains("claude-code:s-1"));
 }
 
-/// Whoever has used only one of two agents has nothing at the other's place.
 #[test]
-fn of_several_places_those_that_are_there_are_read() {
+fn missing_paths_do_not_stop_an_import() {
     let home = Home::new();
     let file = home.write("s-1.jsonl", session(2));
     let ran = home.run(&["import", "absent", &file]);
@@ -66,18 +65,18 @@ fn of_several_places_those_that_are_there_are_read() {
 }
 
 #[test]
-fn an_import_that_takes_nothing_fails() {
+fn an_import_of_nothing_fails() {
     let home = Home::new();
     let file = home.write("conversations.json", "[{\"title\":\"a\",\"mapping\":{\"x\":{\"id\":");
     for format in ["chatgpt", "claude-ai"] {
         let ran = home.run(&["import", "--format", format, &file]);
         assert_eq!(ran.code, 2, "{ran:?}");
-        assert!(ran.err.contains("nothing was brought in"), "{ran:?}");
+        assert!(ran.err.contains("nothing was imported"), "{ran:?}");
     }
 }
 
 #[test]
-fn what_is_nothing_known_or_not_there_is_refused_and_makes_no_store() {
+fn unknown_and_missing_files_create_no_store() {
     let home = Home::new();
     let file = home.write("letter.json", "{\"dear\":\"sir\"}");
     for (arguments, code) in
@@ -86,11 +85,11 @@ fn what_is_nothing_known_or_not_there_is_refused_and_makes_no_store() {
         let ran = home.run(&arguments);
         assert_eq!(ran.code, code, "{ran:?}");
     }
-    assert!(!home.path("store").exists(), "a mistyped name leaves nothing behind");
+    assert!(!home.path("store").exists(), "a misspelt name creates nothing");
 }
 
 #[test]
-fn what_agents_left_on_the_machine_is_found() {
+fn agent_history_on_the_computer_is_discovered() {
     let home = Home::new();
     let folder = home.path("home/.claude/projects/app");
     fs::create_dir_all(&folder).unwrap();
@@ -102,7 +101,7 @@ fn what_agents_left_on_the_machine_is_found() {
 }
 
 #[test]
-fn every_form_can_be_written_and_those_that_keep_trees_come_back() {
+fn every_export_format_is_written_and_trees_round_trip() {
     let home = Home::new();
     let file = home.write("s-1.jsonl", session(3));
     home.ok(&["import", &file]);
@@ -113,7 +112,7 @@ fn every_form_can_be_written_and_those_that_keep_trees_come_back() {
         home.ok(&["export", "claude-code:s-1", "--format", format, "-o", out]);
         let written = fs::read_to_string(out).unwrap();
         assert!(written.contains("Rewound and asked again"), "{format}");
-        assert!(written.contains("In which file?"), "{format}: what was left behind too");
+        assert!(written.contains("In which file?"), "{format}: tails too");
         if matches!(format, "bundle" | "html" | "chatgpt") {
             let other = Home::new();
             let done = other.json(&["import", out]);
@@ -130,7 +129,7 @@ fn every_form_can_be_written_and_those_that_keep_trees_come_back() {
 }
 
 #[test]
-fn two_stores_exchange_what_is_missing_and_keep_both_lines() {
+fn two_stores_exchange_missing_turns_and_keep_both_lines() {
     let (home, other) = (Home::with_trip(), Home::new());
     let there = other.path("store");
     let there = there.to_str().unwrap();
@@ -156,7 +155,7 @@ fn two_stores_exchange_what_is_missing_and_keep_both_lines() {
 }
 
 #[test]
-fn a_rehearsed_sync_counts_what_a_real_one_transfers_and_changes_nothing() {
+fn a_dry_run_counts_what_a_sync_transfers() {
     let (home, other) = (Home::with_trip(), Home::new());
     let there = other.path("store");
     let there = there.to_str().unwrap();
@@ -187,7 +186,7 @@ fn a_rehearsed_sync_counts_what_a_real_one_transfers_and_changes_nothing() {
 }
 
 #[test]
-fn a_store_and_a_server_exchange_what_is_missing_and_keep_both_lines() {
+fn a_store_and_a_server_exchange_missing_turns() {
     let (home, other) = (Home::with_trip(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     let url = server.url.clone();
@@ -211,11 +210,11 @@ fn a_store_and_a_server_exchange_what_is_missing_and_keep_both_lines() {
 
 /// What looks like another machine is not made a folder of this one, as if it had been sent there.
 #[test]
-fn an_address_is_no_name_of_a_folder() {
+fn an_address_is_not_taken_for_a_folder() {
     let home = Home::with_trip();
     for name in ["ssh://host/x", "me@host:tine", "127.0.0.1:8000", "htp://127.0.0.1:8000"] {
         let said = home.refused("invalid", &["sync", name, "--create"]);
-        assert!(said.contains(&format!("a folder of that name is ./{name}")), "{said}");
+        assert!(said.contains(&format!("./{name} for a folder")), "{said}");
         let ran = home.run(&["new", "x", "--store", name]);
         assert_eq!(ran.code, 2, "{ran:?}");
     }

@@ -1,5 +1,4 @@
-//! The built `tine`, driven as a person or a script drives it, in stores of its own; and the
-//! drawing of trees, on rows made up for it.
+//! Runs the built `tine` in temporary stores; and draws generated trees.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 

@@ -1,4 +1,4 @@
-//! The edges of the terminal: pipes, colours, widths, help, completions.
+//! Pipes, colours, widths, completions and manual pages.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use crate::harness::{Home, finish};
 use crate::reading::with_demo;
 
 #[test]
-fn a_reader_who_stops_early_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let home = Home::new();
     home.ok(&["new", "long"]);
     let lines: String = (0..5_000)
@@ -39,7 +39,7 @@ fn a_reader_who_stops_early_is_no_error() {
 }
 
 #[test]
-fn five_thousand_turns_are_read_page_by_page() {
+fn long_conversations_are_read_page_by_page() {
     let home = Home::new();
     let lines = "{\"role\":\"user\",\"content\":\"again\"}\n".repeat(2_500);
     home.ok_with(&["append", "-c", "long", "--create", "-m", "-"], lines.as_bytes());
@@ -50,7 +50,7 @@ fn five_thousand_turns_are_read_page_by_page() {
 }
 
 #[test]
-fn colours_come_when_asked_for_and_only_then() {
+fn colours_appear_only_on_request() {
     let home = with_demo();
     assert!(!home.ok(&["tree"]).contains('\u{1b}'));
     assert!(home.ok(&["tree", "--color", "always"]).contains("\u{1b}[32m"));
@@ -58,7 +58,7 @@ fn colours_come_when_asked_for_and_only_then() {
 }
 
 #[test]
-fn a_narrow_terminal_cuts_lines_and_no_terminal_does_not() {
+fn lines_are_cut_to_a_narrow_terminal_only() {
     let home = with_demo();
     let narrow = finish(home.command(&["tree"]).env("COLUMNS", "60"), b"").out;
     insta::assert_snapshot!("tree_narrow", narrow);
@@ -74,7 +74,7 @@ fn a_narrow_terminal_cuts_lines_and_no_terminal_does_not() {
 }
 
 #[test]
-fn every_reading_command_answers_with_one_document() {
+fn every_reading_command_prints_one_json_document() {
     let home = with_demo();
     let commands: [&[&str]; 19] = [
         &["turns"],
@@ -103,7 +103,7 @@ fn every_reading_command_answers_with_one_document() {
 }
 
 #[test]
-fn completions_are_made_for_every_shell() {
+fn completions_exist_for_every_shell() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = home.ok(&["completions", shell]);
@@ -127,7 +127,7 @@ fn there_is_a_manual_page_for_every_command() {
 }
 
 #[test]
-fn bytes_that_steer_a_terminal_are_not_plain() {
+fn terminal_control_bytes_are_not_plain() {
     use tine_cli::terminal::text::is_plain;
     assert!(is_plain("Grüße,\r\n\tKyoto 京都".as_bytes()));
     let cut = "京都".as_bytes();

@@ -46,7 +46,7 @@ fn a_path_in_canonical_form_can_be_appended_elsewhere_with_the_same_hashes() {
 }
 
 #[test]
-fn show_tells_everything_about_a_turn() {
+fn show_prints_all_details_of_a_turn() {
     let home = with_demo();
     let shown = home.ok(&["show", "flights~2", "--children", "--siblings", "--versions"]);
     insta::assert_snapshot!("show", stable(&shown, &home.path("")));
@@ -98,7 +98,7 @@ fn the_tree_of_a_part_and_a_folded_tree_are_drawn() {
 }
 
 #[test]
-fn stats_and_verify_count_what_is_there() {
+fn stats_and_verify_count_records() {
     let home = with_demo();
     let stats = home.json(&["stats", "-c", "tokyo-trip"]);
     assert_eq!(stats["conversation"]["branches"], 4);
@@ -118,7 +118,7 @@ fn a_conversation_without_turns_is_shown_by_its_root() {
 }
 
 #[test]
-fn projects_are_apart() {
+fn projects_are_separate() {
     let home = Home::with_trip();
     home.ok(&["--project", "work", "new", "trip"]);
     home.ok(&["--project", "work", "append", "x"]);
@@ -128,7 +128,7 @@ fn projects_are_apart() {
 }
 
 #[test]
-fn text_that_would_steer_the_terminal_is_shown_and_not_obeyed() {
+fn terminal_control_sequences_are_shown_not_executed() {
     let home = Home::with_trip();
     home.ok(&["append", "\u{1b}[31mred\u{7} \u{202e}back"]);
     for command in [&["log"][..], &["tree"], &["show"], &["path"]] {

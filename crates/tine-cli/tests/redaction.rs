@@ -1,4 +1,4 @@
-//! Secrets that never get into a store: asked for by the command, or by the server for everybody.
+//! Redaction of secrets by the command and by the server.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn noted(log: &Value) -> &Value {
 }
 
 #[test]
-fn what_is_redacted_is_said_noted_and_nowhere_to_be_found() {
+fn redacted_secrets_are_reported_and_not_stored() {
     let home = Home::with_trip();
     let said = format!("use {} and postgres://me:hunter2@db/x", key());
     let out = home.ok(&["append", "--redact", &said]);
@@ -31,7 +31,7 @@ fn what_is_redacted_is_said_noted_and_nowhere_to_be_found() {
 }
 
 #[test]
-fn nothing_is_redacted_that_nobody_asked_for_and_nothing_noted_that_was_not_there() {
+fn nothing_is_redacted_without_the_option() {
     let home = Home::with_trip();
     let done = home.json(&["append", &key()]);
     assert_eq!(done.get("redacted"), None);
@@ -41,7 +41,7 @@ fn nothing_is_redacted_that_nobody_asked_for_and_nothing_noted_that_was_not_ther
 }
 
 #[test]
-fn what_was_redacted_matches_what_was_redacted_before() {
+fn redacted_turns_match_earlier_redacted_turns() {
     let home = Home::with_trip();
     home.ok(&["append", "--redact", &key()]);
     let again = home.ok(&["append", "--redact", "--parent", "main~1", "--branch", "main", &key()]);
@@ -49,7 +49,7 @@ fn what_was_redacted_matches_what_was_redacted_before() {
 }
 
 #[test]
-fn a_server_redacts_for_everybody() {
+fn a_server_redacts_for_all_clients() {
     let remote = Remote::new(&["--redact"]);
     let document = |ran: Ran| -> Value {
         assert_eq!(ran.code, 0, "{ran:?}");

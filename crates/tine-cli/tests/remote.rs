@@ -1,5 +1,5 @@
 //! The command over a server. The whole suite runs a second time with every store behind a
-//! `tine serve`, and what only works on the store's own machine says so.
+//! `tine serve`; commands that need a local store say so.
 
 use std::process::Command;
 
@@ -9,7 +9,10 @@ use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish, is_again, run_s
 
 /// Tests that make no sense over a server, and why.
 const ONLY_HERE: [(&str, &str); 13] = [
-    ("bad_input::a_bad_call_makes_no_store", "a server has made its store before the first call"),
+    (
+        "bad_input::an_invalid_call_creates_no_store",
+        "a server has made its store before the first call",
+    ),
     (
         "bad_input::a_store_of_a_newer_format_is_refused_and_left_alone",
         "it alters the store's file, which a server holds open",
@@ -19,33 +22,30 @@ const ONLY_HERE: [(&str, &str); 13] = [
         "it alters the store's file, which a server holds open",
     ),
     (
-        "demo::the_demonstration_shows_a_tree_and_what_to_try_next",
+        "demo::the_demo_shows_a_tree_and_next_steps",
         "it names the store's folder; a test below shows the same over a server",
     ),
+    ("demo::without_an_option_the_demo_has_its_own_store", "it is about a store in a folder"),
+    ("demo::fresh_deletes_only_a_demo_store", "no file is deleted over a server"),
     (
-        "demo::without_an_option_the_demonstration_has_a_store_of_its_own",
-        "it is about a store in a folder",
-    ),
-    ("demo::fresh_deletes_only_what_the_demonstration_made", "no file is deleted over a server"),
-    (
-        "transfer::a_backup_is_a_store_of_its_own",
+        "transfer::a_backup_is_a_store_and_can_be_replaced",
         "a folder cannot be copied over a server; a test below shows the refusal",
     ),
     (
-        "search::killing_a_process_that_indexes_leaves_an_index_that_goes_on",
+        "search::killing_an_indexing_process_leaves_a_usable_index",
         "it kills the process that indexes, which would be the server",
     ),
     ("exit_codes::an_empty_variable_counts_as_unset", "it is about TINE_STORE"),
     (
-        "learned::storing::a_bad_turn_makes_no_store",
+        "learned::storing::an_invalid_turn_creates_no_store",
         "a server has made its store before the first call",
     ),
     (
-        "learned::runs::what_is_queued_is_seen_done_and_kept",
+        "learned::runs::queued_runs_are_listed_executed_and_kept",
         "a server does what is queued before it is seen; a test below shows the refusal",
     ),
     (
-        "learned::runs::runs_of_another_project_are_done_too",
+        "learned::runs::runs_of_other_projects_are_executed_too",
         "a server does what is queued by itself",
     ),
     ("learned::runs::a_run_that_fails_is_counted", "a server does what is queued by itself"),
@@ -69,7 +69,7 @@ const GROUPS_ONLY_HERE: [(&str, &str); 13] = [
 ];
 
 #[test]
-fn the_suite_passes_over_servers_as_it_does_over_stores() {
+fn the_suite_passes_over_servers() {
     if is_again() {
         return;
     }
@@ -106,7 +106,7 @@ fn check_refused(ran: &Ran, kind: ErrorKind, word: &str) {
 }
 
 #[test]
-fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
+fn local_commands_name_an_alternative() {
     let remote = Remote::new(&[]);
     let run = "int_00000000000000000000000000000000";
     let calls: [(&[&str], &str); 8] = [
@@ -128,7 +128,7 @@ fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
 }
 
 #[test]
-fn the_demonstration_is_the_same_over_a_server_hash_for_hash() {
+fn the_demo_has_the_same_hashes_over_a_server() {
     let (here, there) = (Home::new(), Remote::new(&[]));
     let here = finish(here.command(&["demo"]).args(["--store", "demo"]), b"");
     let demo = ["demo", "--server", &there.server.url];
@@ -141,7 +141,7 @@ fn the_demonstration_is_the_same_over_a_server_hash_for_hash() {
 }
 
 #[test]
-fn arguments_say_more_than_the_environment_and_neither_may_say_both() {
+fn options_override_the_environment_and_exclude_each_other() {
     let remote = Remote::new(&[]);
     assert_eq!(remote.run(&["new", "there"]).code, 0);
     assert_eq!(remote.run(&["new", "here", "--store", "other"]).code, 0);
@@ -160,7 +160,7 @@ fn arguments_say_more_than_the_environment_and_neither_may_say_both() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_busy_and_an_address_that_is_none_invalid() {
+fn an_unreachable_server_is_busy_and_a_bad_address_invalid() {
     let remote = Remote::new(&[]);
     let listen = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let free = format!("http://{}", listen.local_addr().expect("it has one"));
@@ -173,7 +173,7 @@ fn a_server_that_is_not_there_is_busy_and_an_address_that_is_none_invalid() {
 }
 
 #[test]
-fn a_token_comes_from_a_file_or_the_environment_and_reaches_as_far_as_it_says() {
+fn a_token_comes_from_a_file_or_the_environment() {
     let remote = Remote::new(&[]);
     let here = |arguments: &[&str]| {
         let mut all = arguments.to_vec();
@@ -202,7 +202,7 @@ fn a_token_comes_from_a_file_or_the_environment_and_reaches_as_far_as_it_says() 
 }
 
 #[test]
-fn numbers_that_no_double_holds_go_there_and_back_digit_by_digit() {
+fn large_numbers_survive_a_round_trip() {
     let remote = Remote::new(&[]);
     let message = r#"{"role":"user","content":[{"big":12345678901234567890123,"type":"x"}],
         "metadata":{"custom_data":{"id":9007199254740993}}}"#;

@@ -3,7 +3,7 @@
 use crate::harness::{Home, stable};
 use crate::reading::with_demo;
 
-/// A call that nobody answered, and answers that tell what they cost.
+/// An open tool call, and turns with token usage.
 const MESSAGES: &str = r#"
 {"role":"user","content":"Book it."}
 {"role":"assistant","content":[{"type":"thinking","text":"Which one?"},{"type":"tool-use","id":"call-1","name":"book","parameters":{"nights":7}}],"metadata":{"source_info":{"model":"gpt-x","usage":{"prompt_tokens":1200,"completion_tokens":30},"cost_usd":0.0125}}}

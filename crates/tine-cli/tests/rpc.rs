@@ -1,4 +1,4 @@
-//! A command that speaks JSON-RPC over standard input and output, as whoever started it sees it.
+//! A command that speaks JSON-RPC over standard input and output, as its parent process sees it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

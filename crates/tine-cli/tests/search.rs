@@ -7,10 +7,10 @@ use crate::harness::{Home, hash_of};
 use crate::reading::with_demo;
 
 #[test]
-fn search_shows_the_place_and_the_command_that_opens_it() {
+fn search_shows_hits_and_the_command_that_opens_them() {
     let home = with_demo();
     insta::assert_snapshot!("search", home.ok(&["search", "tokyo", "OR", "flight*"]));
-    assert_eq!(home.ok(&["search", "nowhere"]), "nothing found\n");
+    assert_eq!(home.ok(&["search", "nowhere"]), "no matches\n");
     let shown = home.ok(&["search", "blossoms", "-n", "1"]);
     let command = shown.lines().find(|line| line.trim().starts_with("tine path")).expect("it");
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
@@ -18,7 +18,7 @@ fn search_shows_the_place_and_the_command_that_opens_it() {
 }
 
 #[test]
-fn search_answers_with_a_document() {
+fn search_prints_one_json_document() {
     let home = with_demo();
     let found = home.json(&["search", "おすすめ", "--role", "assistant", "--branch", "autumn"]);
     let hits = found["hits"].as_array().unwrap();
@@ -42,7 +42,7 @@ fn search_answers_with_a_document() {
 }
 
 #[test]
-fn searches_that_cannot_be_answered_are_refused() {
+fn invalid_searches_are_refused() {
     let home = Home::with_trip();
     home.refused("invalid", &["search", "!!!"]);
     home.refused("invalid", &["search", "--", "-tokyo"]);
@@ -53,7 +53,7 @@ fn searches_that_cannot_be_answered_are_refused() {
 }
 
 #[test]
-fn a_search_by_another_process_finds_what_was_appended_a_moment_before() {
+fn a_search_by_another_process_finds_new_turns() {
     let home = Home::with_trip();
     for round in 0..5 {
         home.ok(&["append", &format!("needle{round}")]);
@@ -63,7 +63,7 @@ fn a_search_by_another_process_finds_what_was_appended_a_moment_before() {
 }
 
 #[test]
-fn killing_a_process_that_indexes_leaves_an_index_that_goes_on() {
+fn killing_an_indexing_process_leaves_a_usable_index() {
     let home = Home::new();
     home.ok(&["new", "talk"]);
     let line = |n: usize| {
@@ -99,7 +99,7 @@ fn killing_a_process_that_indexes_leaves_an_index_that_goes_on() {
 }
 
 #[test]
-fn several_processes_may_index_at_once() {
+fn several_processes_can_index_at_once() {
     let home = Home::new();
     home.ok(&["new", "talk"]);
     let lines: String = (0..3_000)

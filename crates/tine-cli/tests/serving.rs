@@ -1,4 +1,4 @@
-//! `tine serve` and `tine token`, as processes beside one another.
+//! `tine serve` and `tine server token`, as processes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::harness::Home;
 
-/// How long anything may take before a test gives up.
+/// Timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server as a process.
@@ -75,7 +75,7 @@ impl Drop for Serving {
 }
 
 #[test]
-fn a_change_by_the_command_reaches_the_followers_of_the_server() {
+fn a_change_by_the_command_reaches_subscribers_of_the_server() {
     let home = Home::with_trip();
     let serving = Serving::on_loopback(&home);
     let mut stream = serving.connect();
@@ -94,7 +94,7 @@ fn a_change_by_the_command_reaches_the_followers_of_the_server() {
 }
 
 #[test]
-fn what_the_server_took_the_command_sees_and_the_other_way_round() {
+fn server_and_command_see_each_others_changes() {
     let home = Home::with_trip();
     let serving = Serving::on_loopback(&home);
     let body = r#"{"role":"user","content":"over HTTP"}"#;
@@ -107,7 +107,7 @@ fn what_the_server_took_the_command_sees_and_the_other_way_round() {
 }
 
 #[test]
-fn what_was_learned_has_one_json_on_the_command_line_and_over_http() {
+fn knowledge_json_is_equal_on_the_command_line_and_over_http() {
     let home = Home::new();
     let said = "I need to book a hotel in Kyoto by 2025-03-14.";
     let stored =
@@ -146,7 +146,7 @@ fn what_was_learned_has_one_json_on_the_command_line_and_over_http() {
 }
 
 #[test]
-fn a_server_that_listens_elsewhere_wants_a_token_which_the_command_makes_and_takes_back() {
+fn a_public_server_requires_a_token() {
     let home = Home::with_trip();
     let serving = Serving::start(&home, &["--listen", "0.0.0.0:0", "--host", "tine.example"]);
     let path = "/api/v1/conversations/trip";
@@ -163,7 +163,7 @@ fn a_server_that_listens_elsewhere_wants_a_token_which_the_command_makes_and_tak
 
 #[cfg(unix)]
 #[test]
-fn the_file_of_tokens_is_for_its_owner_only() {
+fn the_token_file_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::with_trip();
     home.ok(&["token", "create", "phone"]);
@@ -173,7 +173,7 @@ fn the_file_of_tokens_is_for_its_owner_only() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_is_told_to_stop_ends_well() {
+fn a_server_stops_cleanly_on_sigterm() {
     let home = Home::with_trip();
     let mut serving = Serving::on_loopback(&home);
     assert_eq!(serving.ask("GET /healthz HTTP/1.1", "").0, 200);
@@ -186,7 +186,7 @@ fn a_server_that_is_told_to_stop_ends_well() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_with_few_descriptors_goes_on() {
+fn a_server_survives_with_few_descriptors() {
     let home = Home::with_trip();
     let mut few = Command::new("sh");
     let program = home.command(&["serve", "--log", "error", "--listen", "127.0.0.1:0"]);
@@ -204,10 +204,10 @@ fn a_server_with_few_descriptors_goes_on() {
 }
 
 #[test]
-fn a_server_answers_with_the_models_that_it_is_given_and_shows_a_page() {
+fn a_server_serves_models_and_the_page() {
     let home = Home::with_trip();
     let why = home.refused("not_found", &["serve", "--model", "none"]);
-    assert!(why.contains("there is echo"), "{why}");
+    assert!(why.contains("expected one of echo"), "{why}");
     let serving = Serving::start(&home, &["--listen", "127.0.0.1:0", "--model", "echo"]);
     let (status, models) = serving.ask("GET /api/v1/models HTTP/1.1", "");
     assert_eq!((status, &models["items"][0]["name"]), (200, &Value::from("echo")));
@@ -215,7 +215,7 @@ fn a_server_answers_with_the_models_that_it_is_given_and_shows_a_page() {
 }
 
 #[test]
-fn a_token_can_be_made_before_anything_else() {
+fn a_token_can_be_created_before_the_store() {
     let home = Home::new();
     home.ok(&["token", "create", "phone"]);
     home.ok(&["new", "trip"]);

@@ -1,4 +1,4 @@
-//! `tine.toml`: what it sets, what counts more, and what is refused.
+//! `tine.toml`: settings, precedence, and errors.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ model = "gpt"
 "#;
 
 #[test]
-fn settings_are_shown_with_where_they_come_from_and_without_keys() {
+fn settings_are_shown_with_their_origin_and_without_keys() {
     let home = home_with(ALL);
     let shown = ok(&home, &["config"]);
     insta::assert_snapshot!("config", stable(&shown, &home.path("")).replace("HOME/", "HOME"));
@@ -69,7 +69,7 @@ fn settings_are_shown_with_where_they_come_from_and_without_keys() {
 }
 
 #[test]
-fn what_a_file_sets_is_used() {
+fn settings_of_a_file_are_used() {
     let home = home_with(ALL);
     ok(&home, &["new", "trip"]);
     assert!(
@@ -82,7 +82,7 @@ fn what_a_file_sets_is_used() {
 }
 
 #[test]
-fn arguments_count_more_than_the_environment_and_that_more_than_files() {
+fn options_override_the_environment_which_overrides_files() {
     let home = home_with(ALL);
     let with = |name: &str, value: &str, arguments: &[&str]| {
         let mut command = home.command(arguments);
@@ -102,7 +102,7 @@ fn arguments_count_more_than_the_environment_and_that_more_than_files() {
 }
 
 #[test]
-fn the_file_is_found_by_argument_variable_and_folder() {
+fn the_file_is_found_by_option_variable_and_folder() {
     let home = home_with("actor = \"folder\"\n");
     let named = home.write("named.toml", "actor = \"named\"\n");
     assert_eq!(setting(&home, &[], "actor").0, "folder");
@@ -132,7 +132,7 @@ fn the_file_is_found_by_argument_variable_and_folder() {
 }
 
 #[test]
-fn a_stores_own_file_sets_what_the_users_does_not() {
+fn the_file_of_the_store_adds_to_the_users_file() {
     let home = home_with("actor = \"ada\"\n");
     ok(&home, &["new", "first", "--store", "kept"]);
     home.write("kept/tine.toml", "actor = \"store\"\nproject = \"of-store\"\n");
@@ -144,19 +144,19 @@ fn a_stores_own_file_sets_what_the_users_does_not() {
     home.write("kept/tine.toml", "server = \"http://127.0.0.1:1\"\n");
     let refused = run(&home, &["ls", "--store", "kept"]);
     assert_eq!(refused.code, 2);
-    assert!(refused.err.contains("`server` says where the store is"), "{}", refused.err);
+    assert!(refused.err.contains("`server` selects a store"), "{}", refused.err);
 }
 
 #[test]
-fn a_server_in_the_file_is_asked_unless_a_store_is_named() {
+fn a_server_in_the_file_is_used_unless_a_store_is_named() {
     let home = home_with("server = \"http://127.0.0.1:1\"\n");
-    assert_eq!(run(&home, &["ls"]).code, 12, "nobody is there");
+    assert_eq!(run(&home, &["ls"]).code, 12, "no server is running");
     assert_eq!(run(&home, &["new", "trip", "--store", "kept"]).code, 0);
     assert_eq!(home.run(&["ls", "--server", ""]).code, 3, "TINE_STORE names a store");
 }
 
 #[test]
-fn what_nobody_knows_is_refused_with_file_and_line() {
+fn unknown_settings_are_refused_with_file_and_line() {
     for (settings, line, word) in [
         ("actor = \"a\"\nacter = \"b\"\n", "line 2", "unknown field `acter`"),
         ("[interpret]\ndefalt = \"rules\"\n", "line 2", "unknown field `defalt`"),
@@ -209,7 +209,7 @@ fn a_key_in_the_file_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_model_that_cannot_be_asked_here_fails_its_runs_and_no_other_command() {
+fn an_unusable_model_fails_only_its_runs() {
     let home = home_with("[models.far]\nkind = \"openai\"\nmodel = \"m\"\n");
     let empty = home.write("none.pem", "");
     let with = |arguments: &[&str]| {

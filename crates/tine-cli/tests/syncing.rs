@@ -1,4 +1,4 @@
-//! `tine sync` with a server: what travels, and what happens to those who are killed on the way.
+//! `tine sync` with a server: bytes transferred, and interruptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::harness::{Home, Server};
 /// How many turns are synced before a thousandth of them is new; 100,000 is the real size.
 const TURNS: &str = "TINE_TEST_SYNC_TURNS";
 
-/// How often somebody is killed.
+/// Number of kills.
 const KILLS: &str = "TINE_TEST_SYNC_KILLS";
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -98,7 +98,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, counted: &AtomicU64) {
 }
 
 #[test]
-fn a_thousandth_that_is_new_sends_less_than_a_hundredth_of_the_bytes() {
+fn a_small_change_transfers_few_bytes() {
     let (home, other) = (Home::new(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     let way = Counter::before(&server);
@@ -125,7 +125,7 @@ fn a_thousandth_that_is_new_sends_less_than_a_hundredth_of_the_bytes() {
 }
 
 #[test]
-fn what_both_sides_have_from_elsewhere_is_compared_once() {
+fn common_imports_are_compared_once() {
     let (home, other) = (Home::new(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     let way = Counter::before(&server);
@@ -198,7 +198,7 @@ fn completed(home: &Home, url: &str) {
 }
 
 #[test]
-fn whoever_is_killed_on_the_way_the_next_sync_completes_it() {
+fn an_interrupted_sync_is_completed_by_the_next() {
     let (home, other) = (Home::new(), Home::new());
     let (mine, theirs) = (sessions("a", 4), sessions("b", 4));
     home.ok(&["new", "both"]);
@@ -261,7 +261,7 @@ fn two_clients_sync_with_one_server_at_once() {
 }
 
 #[test]
-fn what_was_done_outside_of_conversations_travels_while_one_log_begins_the_other() {
+fn the_project_log_syncs_unless_it_diverged() {
     let (home, other) = (Home::with_trip(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     let person = |name: &str| {
@@ -286,14 +286,14 @@ fn what_was_done_outside_of_conversations_travels_while_one_log_begins_the_other
     let kept = done["kept_back"].as_array().unwrap();
     assert_eq!((kept.len(), &kept[0]["conversation_id"]), (1, &"~project".into()), "{done}");
     assert!(kept[0]["message"].to_string().contains("went different ways"), "{done}");
-    assert!(ran.err.contains("kept back") && ran.err.contains("unsupported"), "{ran:?}");
+    assert!(ran.err.contains("skipped") && ran.err.contains("unsupported"), "{ran:?}");
     let ran = home.run(&["sync", &server.url]);
-    assert!(ran.out.contains("kept back: ~project: ") && ran.code != 0, "{ran:?}");
+    assert!(ran.out.contains("skipped: ~project: ") && ran.code != 0, "{ran:?}");
     check_verified(&[&home, &other]);
 }
 
 #[test]
-fn a_bookmark_that_is_taken_is_kept_under_another_name_and_said() {
+fn a_conflicting_bookmark_is_renamed_and_reported() {
     let (home, other) = (Home::new(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     for (side, id) in [(&home, "mine"), (&other, "theirs")] {
@@ -304,7 +304,8 @@ fn a_bookmark_that_is_taken_is_kept_under_another_name_and_said() {
     let done = home.json(&["sync", &server.url]);
     let notes = done["notes"].to_string();
     assert!(
-        notes.contains("here it is `mark-1`") && notes.contains("there it is `mark-1`"),
+        notes.contains("here, where it is named `mark-1`")
+            && notes.contains("in the remote, where it is named `mark-1`"),
         "{notes}"
     );
     completed(&home, &server.url);
@@ -316,7 +317,7 @@ fn a_bookmark_that_is_taken_is_kept_under_another_name_and_said() {
 }
 
 #[test]
-fn what_the_other_side_erased_is_erased_here_only_where_that_is_said() {
+fn remote_erasures_apply_only_with_erase() {
     let (home, other) = (Home::new(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     for id in ["one", "two"] {
@@ -349,7 +350,7 @@ fn what_the_other_side_erased_is_erased_here_only_where_that_is_said() {
 }
 
 #[test]
-fn an_erasure_is_told_until_it_is_done_also_where_both_sides_went_on() {
+fn a_pending_erasure_is_reported_after_divergence_too() {
     let (home, other) = (Home::new(), Home::new());
     let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
     home.ok(&["new", "one"]);
@@ -374,7 +375,7 @@ fn an_erasure_is_told_until_it_is_done_also_where_both_sides_went_on() {
 }
 
 #[test]
-fn what_is_kept_back_of_several_projects_is_all_named() {
+fn skipped_conversations_of_all_projects_are_named() {
     let (home, other) = (Home::new(), Home::new());
     let folder = other.path("store");
     let facts = serde_json::json!({
@@ -391,7 +392,7 @@ fn what_is_kept_back_of_several_projects_is_all_named() {
     let kept = done["kept_back"].as_array().unwrap();
     let named: Vec<_> = kept.iter().map(|it| it["project_id"].as_str().unwrap()).collect();
     assert_eq!(named, ["one", "two"], "{done}");
-    assert!(ran.err.contains("and 1 more were kept back"), "{ran:?}");
+    assert!(ran.err.contains("and 1 more were skipped"), "{ran:?}");
 }
 
 fn check_verified(homes: &[&Home]) {

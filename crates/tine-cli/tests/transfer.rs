@@ -30,7 +30,7 @@ fn an_import_can_go_into_another_project() {
 }
 
 #[test]
-fn an_altered_bundle_is_refused_and_nothing_of_it_is_kept() {
+fn an_altered_bundle_is_refused_as_a_whole() {
     let home = with_demo();
     let altered = home.everything().replace("Late March", "Late Marsh");
     let other = Home::with_trip();
@@ -41,7 +41,7 @@ fn an_altered_bundle_is_refused_and_nothing_of_it_is_kept() {
 }
 
 #[test]
-fn a_failed_export_leaves_an_older_file_as_it_was() {
+fn a_failed_export_keeps_an_existing_file() {
     let home = with_demo();
     let file = home.write("bundle.jsonl", "older");
     home.refused("not_found", &["export", "nothing", "-o", &file]);
@@ -54,7 +54,7 @@ fn a_failed_export_leaves_an_older_file_as_it_was() {
 /// A link stays a link, a private file private, and what is no file is written to.
 #[test]
 #[cfg(unix)]
-fn an_export_replaces_nothing_but_what_a_file_says() {
+fn an_export_keeps_links_permissions_and_pipes() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     let home = with_demo();
     let real = home.write("real.jsonl", "older");
@@ -82,7 +82,7 @@ fn an_export_replaces_nothing_but_what_a_file_says() {
 }
 
 #[test]
-fn a_backup_is_a_store_of_its_own() {
+fn a_backup_is_a_store_and_can_be_replaced() {
     let home = with_demo();
     let folder = home.path("backup");
     let folder = folder.to_str().unwrap();

@@ -108,14 +108,13 @@ fn end(session: &CliSession, at: Option<Reference>) -> Result<TurnRef> {
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tine bisect --contains TEXT\n       \
+    override_usage = "tine commit bisect --contains TEXT\n       \
         tine commit bisect --entity E --field F [--value JSON]\n       \
         tine commit bisect run COMMAND…",
     after_help = "\
 The command of `run` gets the path so far as JSON on standard input, and TINE_TURN_ID and \
-TINE_TURN_HASH in its environment. It exits with 0 where all is still good, with 125 where it \
-cannot tell, and with anything else below 128 where it is bad. What it says goes to standard \
-error.
+TINE_TURN_HASH in its environment. It exits with 0 if the path is good, with 125 if it cannot \
+be tested, and with any other code below 128 if it is bad. Its output goes to standard error.
 
 Examples:
   tine commit bisect --contains Osaka

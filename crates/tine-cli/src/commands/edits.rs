@@ -26,7 +26,7 @@ Examples:
   tine edit main~2 < question.txt
   tine edit main --content blocks.json --branch main")]
 pub(crate) struct EditArgs {
-    /// Turn
+    /// Turn to edit
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Reference,
     /// Text of the new version [default: standard input, if it is not a terminal]
@@ -127,14 +127,14 @@ pub(crate) fn split(session: &CliSession, args: &SplitArgs) -> Result<()> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A deleted turn is hidden, not gone: `tine undo` brings it back. `tine purge` erases.
+A deleted turn is hidden: `tine undo` restores it. `tine store purge` erases its content.
 
 Examples:
   tine delete a9d2e63be84c --dry-run
   tine delete a9d2e63be84c
   tine delete main~3 --mode reparent")]
 pub(crate) struct DeleteArgs {
-    /// Turn
+    /// Turn to delete
     #[arg(value_name = "REF", value_parser = reference)]
     turn: Reference,
     /// cascade: delete everything below too; reparent: attach what follows to the previous turn

@@ -120,7 +120,7 @@ struct EntityCorrectArgs {
     /// Fields and their correct values
     #[arg(value_name = "FIELD=VALUE", required = true)]
     fields: Vec<String>,
-    /// Parse values as JSON: 12.5, true, null, [\"a\"], \"text\"
+    /// Parse values as JSON: 12.5, true, null, ["a"], "text"
     #[arg(long)]
     json_value: bool,
     /// Time of the observation, as RFC 3339 [default: now]

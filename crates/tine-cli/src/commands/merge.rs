@@ -159,7 +159,7 @@ Examples:
   tine turn inject osaka~2 --branch plan
   tine turn inject 3f2a9c01d7e4 --to notes")]
 pub(crate) struct InjectArgs {
-    /// Turn
+    /// Turn to copy
     #[arg(value_name = "TURN", value_parser = reference)]
     turn: Reference,
     /// Branch to append to [default: main]

@@ -11,8 +11,7 @@ use crate::terminal::Paging;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Observations are never changed or removed. Each time a turn is stored adds one, even if its text is \
-the same. CONVERSATION:TURN names the message of a turn; if a question and an answer have one id, \
+Observations are never changed or removed. Storing a turn adds one, even if its text is the same. CONVERSATION:TURN names the message of a turn; if a question and an answer have one id, \
 add the role: CONVERSATION:TURN:user, CONVERSATION:TURN:assistant.
 
 Examples:

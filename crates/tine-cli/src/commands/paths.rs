@@ -135,12 +135,13 @@ fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -
         Some(_) => session.scope()?,
         None => Some(session.conversation()?),
     };
+    // By name even for `main`: if it was deleted, that is an error and not an empty path.
     let to = match to {
-        None if session.other_branch().is_some() => Some(session.tip()?),
-        to => to,
+        None => session.tip()?,
+        Some(to) => to,
     };
     let selection = last.map_or(Selection::Whole, Selection::Last);
-    let query = PathQuery { conversation, to, selection, cursor: None, limit: None };
+    let query = PathQuery { conversation, to: Some(to), selection, cursor: None, limit: None };
     Ok(whole_path(&*session.engine, &session.call, query)?)
 }
 

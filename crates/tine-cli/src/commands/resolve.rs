@@ -109,10 +109,10 @@ impl FromArgMatches for Decisions {
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tine resolve [OPTIONS]\n       \
+    override_usage = "tine commit resolve [OPTIONS]\n       \
         tine commit resolve ENTITY.FIELD (--side N | --value JSON | --nothing)… [OPTIONS]",
     after_help = "\
-All decisions of one call are one commit. `tine merge` and `tine resolve` list conflicts with \
+All decisions of one call are one commit. `tine merge` and `tine commit resolve` list conflicts with \
 their sides.
 
 Examples:

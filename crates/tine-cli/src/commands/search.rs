@@ -12,8 +12,8 @@ use crate::terminal::{Paging, Screen, short_time};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-All words must be there; \"…\" is a phrase, word* a beginning, OR joins its neighbours, - leaves \
-out. Case and accents do not matter.
+A turn matches if it contains all words. \"…\" is a phrase, word* a prefix, A OR B matches either \
+word, and -word excludes a word. Case and accents are ignored.
 
 Examples:
   tine search tokyo spring

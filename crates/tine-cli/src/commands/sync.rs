@@ -15,7 +15,7 @@ use serde::Serialize;
 use tine_core::{ConversationId, ErrorKind, OperationHash, ProjectId};
 use tine_engine::{
     BundleRecord, Call, Delta, Engine, Error, Listing, LogEnd, LogMark, LogMerges, Operations,
-    Page, Peer, Pulled, Renamed, Scope, SystemClock, SystemEntropy, carry, pull,
+    Page, Peer, Pulled, Renamed, Scope, SystemClock, SystemEntropy, TurnRef, carry, pull,
 };
 use tine_store::OpenMode;
 
@@ -116,11 +116,11 @@ impl SyncRemote {
         }
     }
 
-    fn projects(&self) -> Result<Vec<tine_engine::ProjectView>> {
-        Ok(match self {
-            SyncRemote::Store(engine) => engine.projects()?,
-            SyncRemote::Server(client) => client.0.projects()?,
-        })
+    fn operations(&self) -> &dyn Operations {
+        match self {
+            SyncRemote::Store(engine) => engine,
+            SyncRemote::Server(client) => &client.0,
+        }
     }
 }
 
@@ -140,7 +140,12 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     let mut report = SyncReport::default();
     let projects: BTreeSet<ProjectId> = match globals.project() {
         Some(_) => BTreeSet::from([session.call.project.clone()]),
-        None => here.projects()?.into_iter().chain(remote.projects()?).map(|it| it.id).collect(),
+        None => here
+            .projects()?
+            .into_iter()
+            .chain(remote.operations().projects()?)
+            .map(|it| it.id)
+            .collect(),
     };
     let mut tasks = Vec::new();
     for project in projects {
@@ -152,7 +157,7 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     }
     let bar = bar(tasks.len() as u64, io::stderr().is_terminal() && !globals.json);
     for task in &tasks {
-        exchange(here, remote.peer(), task, args, &mut report)?;
+        exchange(here, &remote, task, args, &mut report)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -174,15 +179,19 @@ fn sweep(here: &Engine, remote: &SyncRemote, project: &ProjectId, report: &mut S
 }
 
 /// A peer that counts what it would receive.
-struct Rehearsal<'p>(&'p dyn Peer);
+struct Rehearsal<'p> {
+    peer: &'p dyn Peer,
+    /// The same side, to look up the turns that it has.
+    operations: &'p dyn Operations,
+}
 
 impl Peer for Rehearsal<'_> {
     fn log_ends(&self, call: &Call, page: Page) -> tine_engine::Result<Listing<LogEnd>> {
-        self.0.log_ends(call, page)
+        self.peer.log_ends(call, page)
     }
 
     fn log_end(&self, call: &Call, id: &ConversationId) -> tine_engine::Result<Option<LogMark>> {
-        self.0.log_end(call, id)
+        self.peer.log_end(call, id)
     }
 
     fn log_hashes(
@@ -191,7 +200,7 @@ impl Peer for Rehearsal<'_> {
         id: &ConversationId,
         entries: &[u64],
     ) -> tine_engine::Result<Vec<Option<OperationHash>>> {
-        self.0.log_hashes(call, id, entries)
+        self.peer.log_hashes(call, id, entries)
     }
 
     fn log_merges(
@@ -200,7 +209,7 @@ impl Peer for Rehearsal<'_> {
         id: &ConversationId,
         after: u64,
     ) -> tine_engine::Result<LogMerges> {
-        self.0.log_merges(call, id, after)
+        self.peer.log_merges(call, id, after)
     }
 
     fn delta(
@@ -210,24 +219,31 @@ impl Peer for Rehearsal<'_> {
         since: Option<LogMark>,
         scope: Scope,
     ) -> tine_engine::Result<Delta> {
-        self.0.delta(call, id, since, scope)
+        self.peer.delta(call, id, since, scope)
     }
 
-    fn receive(&self, _: &Call, delta: Delta) -> tine_engine::Result<Pulled> {
-        let operations = match delta.scope {
-            Scope::Log => {
-                let is_operation =
-                    |it: &&BundleRecord| matches!(it, BundleRecord::Operation { .. });
-                delta.records.iter().filter(is_operation).count()
+    fn receive(&self, call: &Call, delta: Delta) -> tine_engine::Result<Pulled> {
+        let (mut turns, mut operations) = (0, 0);
+        for record in &delta.records {
+            match record {
+                BundleRecord::Turn { id, .. } if delta.scope == Scope::Turns => {
+                    let known = self.operations.turn(call, TurnRef::of(*id)).is_ok();
+                    turns += u64::from(!known);
+                }
+                BundleRecord::Turn { .. } => turns += 1,
+                BundleRecord::Operation { .. } => operations += 1,
+                _ => {}
             }
-            // Turns of a diverged log arrive as one operation.
-            Scope::Turns => usize::from(delta.turns() > 0),
-        };
+        }
+        if delta.scope == Scope::Turns {
+            // Turns of a diverged log arrive in one operation.
+            operations = u64::from(turns > 0);
+        }
         Ok(Pulled {
             new: delta.since.is_none(),
             diverged: delta.scope == Scope::Turns,
-            turns: delta.turns() as u64,
-            operations: operations as u64,
+            turns,
+            operations,
             bytes: delta.bytes,
             ..Pulled::default()
         })
@@ -284,16 +300,17 @@ fn log_ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark
 
 fn exchange(
     here: &Engine,
-    there: &dyn Peer,
+    remote: &SyncRemote,
     task: &SyncTask,
     args: &SyncArgs,
     report: &mut SyncReport,
 ) -> Result<()> {
+    let there = remote.peer();
     let SyncTask { call, id, here: ours, there: theirs } = task;
     if !args.push {
         let ends = (*theirs, *ours);
         let done = match args.dry_run {
-            true => carry(there, &Rehearsal(here), call, id, ends),
+            true => carry(there, &Rehearsal { peer: here, operations: here }, call, id, ends),
             false => pull(there, here, call, id, ends, args.erase),
         };
         let done = report.record_outcome(task, "here", done)?;
@@ -303,7 +320,10 @@ fn exchange(
         let ours = here.log_end(call, id)?;
         let ends = (ours, *theirs);
         let done = match args.dry_run {
-            true => carry(here, &Rehearsal(there), call, id, ends),
+            true => {
+                let operations = remote.operations();
+                carry(here, &Rehearsal { peer: there, operations }, call, id, ends)
+            }
             false => carry(here, there, call, id, ends),
         };
         let done = report.record_outcome(task, "in the remote", done)?;

@@ -14,10 +14,10 @@ use crate::tree::{Drawing, RootRow, draw, lay_out};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The line of main stays in the first column; side lines step to the right and come before the \
-line goes on.
+The line of main stays in the first column. Side lines are indented and come before the next turn \
+of the line.
 
-●  a branch leads here     ○  none does (see `tine tails`)
+●  a branch leads here     ○  none does (see `tine branch tails`)
 ×  deleted                 ×N turns folded below
 
 Examples:

@@ -59,7 +59,7 @@ fn commits_and_stretches_are_compared_too() {
     let osaka = home.json(&["commit", "-b", "osaka", "-m", "Osaka"]);
     let hash = |commit: &serde_json::Value| commit["commit_hash"].as_str().unwrap().to_owned();
     let out = home.ok(&["diff", &hash(&main), &hash(&osaka)]);
-    assert!(out.contains("both build on") && out.contains("1 commit of its own"), "{out}");
+    assert!(out.contains("both build on") && out.contains("1 commit only here"), "{out}");
     let json = home.json(&["diff", &format!("{}...{}", hash(&main), hash(&osaka))]);
     assert_eq!(json["to"]["commits"], serde_json::json!([hash(&osaka)]));
     assert_eq!(json["from"]["commits"], serde_json::json!([]));

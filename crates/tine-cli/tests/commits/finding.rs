@@ -33,7 +33,7 @@ fn blame_of_a_field_names_the_observation() {
 fn bisect_finds_the_first_turn_that_says_or_tells_something() {
     let home = with_osaka();
     let out = home.ok(&["bisect", "--contains", "Tokyo"]);
-    assert!(out.starts_with("holds first at  ") && out.contains("cherry blossom"), "{out}");
+    assert!(out.starts_with("the first match is  ") && out.contains("cherry blossom"), "{out}");
     let trip = trip(&home);
     let found =
         home.json(&["bisect", "--entity", &trip, "--field", "city", "--value", r#""Kyoto""#]);
@@ -54,7 +54,7 @@ fn a_command_tells_good_from_bad_by_its_exit_code() {
     assert!(found.out.starts_with("the first bad turn is  "), "{found:?}");
     assert!(found.out.contains("Rather Kyoto"), "{found:?}");
     assert!(found.err.contains("good") && found.err.contains("bad"), "{found:?}");
-    // 126 and 127 are bad as well; 125 says that a turn cannot be told.
+    // 126 and 127 are bad as well; 125 skips a turn.
     for code in ["2", "124", "126", "127"] {
         let script = format!("if grep -q Gion; then exit {code}; fi");
         let found = run(&["bisect", "run", "sh", "-c", &script]);
@@ -63,16 +63,16 @@ fn a_command_tells_good_from_bad_by_its_exit_code() {
     let skipping = "input=$(cat); case $input in *Gion*) exit 1;; *Tokyo*) exit 125;; esac";
     let found = run(&["bisect", "run", "sh", "-c", skipping]);
     assert_eq!(found.code, 2, "{found:?}");
-    assert!(found.err.contains("skip") && found.err.contains("one of those"), "{found:?}");
+    assert!(found.err.contains("skip") && found.err.contains("one of them"), "{found:?}");
     for script in ["exit 128", "kill -9 $$"] {
         let ended = run(&["bisect", "run", "sh", "-c", script]);
         assert_eq!(ended.code, 2, "{ended:?}");
         assert!(ended.err.contains("it ended with"), "{ended:?}");
     }
     let never = run(&["bisect", "run", "true"]);
-    assert!(never.code == 2 && never.err.contains("all is good at the end"), "{never:?}");
+    assert!(never.code == 2 && never.err.contains("exits with 0 at the end"), "{never:?}");
     let missing = run(&["bisect", "run", "no-such-command"]);
-    assert!(missing.code == 2 && missing.err.contains("cannot be started"), "{missing:?}");
+    assert!(missing.code == 2 && missing.err.contains("cannot start it"), "{missing:?}");
 }
 
 #[test]

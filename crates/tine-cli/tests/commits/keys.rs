@@ -54,7 +54,7 @@ fn a_commit_is_signed_and_the_signature_checked() {
 fn a_key_that_cannot_be_used_makes_no_commit() {
     let home = Home::with_trip();
     let why = home.refused("not_found", &["commit", "-m", "x", "--sign"]);
-    assert!(why.contains("tine key new default"), "{why}");
+    assert!(why.contains("tine commit key new default"), "{why}");
     home.ok(&["key", "new"]);
     home.refused("conflict", &["key", "new"]);
     for name in ["../x", "a/b", ".hidden", ""] {

@@ -8,7 +8,7 @@ fn a_rehearsal_says_everything_and_writes_nothing() {
     let home = with_osaka();
     let before = home.everything();
     let out = home.ok(&["merge", "osaka", "--dry-run"]);
-    assert!(out.contains("would get this merge; nothing was written"), "{out}");
+    assert!(out.contains("would get this merge; nothing was changed"), "{out}");
     assert!(out.contains("budget: 2000 → 1500") && out.contains("side 2: Osaka"), "{out}");
     assert_eq!(home.everything(), before);
 }
@@ -19,7 +19,7 @@ fn a_merge_says_what_changes_and_what_is_left_to_decide() {
     let out = home.ok(&["merge", "osaka"]);
     insta::assert_snapshot!("merge", stable(&out, &home.path("")));
     insta::assert_snapshot!("resolve_list", stable(&home.ok(&["resolve"]), &home.path("")));
-    assert!(home.ok(&["merge", "osaka"]).contains("has all of it already"));
+    assert!(home.ok(&["merge", "osaka"]).contains("is up to date"));
     assert!(home.ok(&["commits", "-n", "1"]).contains("(2 conflicts)"));
     home.refused("not_found", &["merge", "nothing"]);
 }
@@ -52,7 +52,7 @@ fn decisions_that_make_no_sense_are_refused() {
         (&["resolve", "--nothing"], "name the field before"),
         (&["resolve", &city, "--side", "3"], "sides 1 to 2"),
         (&["resolve", &city, "--value", "{"], "invalid JSON"),
-        (&["resolve", "city", "--side", "1"], "names no field"),
+        (&["resolve", "city", "--side", "1"], "expected a field"),
     ];
     for (arguments, why) in calls {
         let error = home.refused("invalid", arguments);

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Home, Ran, finish};
 
-/// Runs the command as somebody who owns nothing; `None` where that cannot be done.
+/// Runs the command as an unprivileged user; `None` if that is not possible.
 fn as_nobody(store: &Path, arguments: &[&str]) -> Option<Ran> {
     // The built command lies where not everybody may look.
     let program = store.parent()?.join("tine");
@@ -35,13 +35,13 @@ fn as_nobody(store: &Path, arguments: &[&str]) -> Option<Ran> {
     match probe {
         Ok(status) if status.success() => Some(finish(&mut command, b"")),
         _ => {
-            eprintln!("skipped: this needs the right to become somebody else");
+            eprintln!("skipped: this needs the right to change the user");
             None
         }
     }
 }
 
-/// A copy of a store that anybody may read and nobody may write.
+/// A read-only copy of a store.
 fn write_protected(home: &Home) -> (TempDir, PathBuf) {
     let outer = TempDir::new().unwrap();
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -90,7 +90,7 @@ fn a_missing_database_is_named_and_no_new_one_takes_its_place() {
     let folder = sample.damaged("gone", |_| {});
     fs::remove_file(folder.join("tine.db")).unwrap();
     refused(&folder, ErrorKind::Corrupt, &["tine.db", "it is missing"]);
-    // A log that somebody copied without its database says so too, in a folder without marks.
+    // A log copied without its database is reported too, in a folder without marker files.
     for lock in LOCKS {
         fs::remove_file(folder.join(lock)).unwrap();
     }
@@ -120,7 +120,7 @@ fn what_is_not_a_store_is_told_from_a_damaged_one() {
     refused(&folder, ErrorKind::Invalid, &["tine.db is a folder"]);
 }
 
-/// A store as it lies on the disk while somebody writes: `turns` acknowledged appends, all of
+/// The files of a store that is being written to: `turns` acknowledged appends, all of
 /// them in the log.
 pub fn in_use(folder: &Path, turns: usize) {
     let writing = folder.with_extension("writing");
@@ -225,7 +225,7 @@ fn a_copy_made_while_in_use_holds_all_that_was_acknowledged() {
     let used = home.path().join("used");
     in_use(&used, 5);
     assert_eq!(turns_in(&used), 5);
-    // The shared memory is made anew by whoever opens the copy.
+    // The shared-memory file is recreated when the copy is opened.
     let again = home.path().join("again");
     in_use(&again, 5);
     fs::remove_file(again.join("tine.db-shm")).unwrap();

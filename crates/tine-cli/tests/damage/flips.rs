@@ -163,7 +163,7 @@ fn a_flipped_bit_is_harmless_or_named_and_what_it_did_not_touch_is_had_back() {
         match look(&damaged, &before) {
             Seen::Harmless => harmless += 1,
             Seen::Beside => beside += 1,
-            Seen::Silent(what) => panic!("{place}: nobody noticed: {what}"),
+            Seen::Silent(what) => panic!("{place}: undetected: {what}"),
             Seen::Reported { .. } => {
                 fs::write(damaged.join("tine.db"), &flipped).unwrap();
                 let (had_back, all) = check_repair(&damaged, &before, &place);
@@ -174,7 +174,7 @@ fn a_flipped_bit_is_harmless_or_named_and_what_it_did_not_touch_is_had_back() {
     }
     println!(
         "{flips} flips: {harmless} harmless, {beside} only in what no hash covers, the others \
-         named; {kept} of {conversations} conversations had back as they were"
+         named; {kept} of {conversations} conversations recovered unchanged"
     );
 }
 
@@ -237,5 +237,5 @@ fn whatever_is_done_to_the_database_nothing_panics_and_the_way_back_verifies() {
         (kept, conversations) = (kept + had_back, conversations + all);
         fs::remove_dir_all(&damaged).unwrap();
     }
-    println!("{rounds} stores: {kept} of {conversations} conversations had back as they were");
+    println!("{rounds} stores: {kept} of {conversations} conversations recovered unchanged");
 }

@@ -1,4 +1,4 @@
-//! Damaged stores: what is said about them, and what can be had back from them.
+//! Damaged stores: reports and recovery.
 
 mod access;
 mod files;

@@ -46,13 +46,13 @@ fn a_turn_key_is_found_wherever_its_ids_hold_colons() {
 }
 
 #[test]
-fn a_turn_that_was_deleted_is_still_named_and_its_versions_are_taken_back() {
+fn versions_of_a_deleted_turn_are_retracted() {
     let home = Home::new();
     home.ok(&["store", "turn", "trip", "--turn-id", "1", "Where to?"]);
     home.ok(&["delete", "main"]);
     let observed = home.ok(&["observations", "trip:1"]);
-    assert!(observed.contains("(taken back)"), "{observed}");
-    assert!(observed.contains("(takes back "), "{observed}");
+    assert!(observed.contains("(retracted)"), "{observed}");
+    assert!(observed.contains("(retracts "), "{observed}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_bad_correction_is_refused() {
 }
 
 #[test]
-fn two_entities_become_one_and_one_becomes_two() {
+fn entities_are_merged_and_separated() {
     let home = Home::new();
     let (ada, countess) =
         (person(&home, "Ada", "a@x.example"), person(&home, "Countess", "c@x.example"));
@@ -168,7 +168,7 @@ fn a_deleted_entity_is_hidden_until_it_is_restored() {
 }
 
 #[test]
-fn as_of_reads_show_what_was_known_then() {
+fn as_of_reads_show_earlier_knowledge() {
     let home = Home::new();
     let at = |email: &str, time: &str| {
         let facts = format!(

@@ -56,7 +56,7 @@ fn shown(home: &Home, arguments: &[&str]) -> String {
     stable(&home.ok(arguments), &home.path(""))
 }
 
-/// A person with an e-mail address, as somebody structured it.
+/// Stores a person with an e-mail address; returns the id.
 fn person(home: &Home, name: &str, email: &str) -> String {
     let facts = format!(
         r#"{{"entities":[{{"entity_type":"person","fields":{{"name":"{name}","email":"{email}"}},

@@ -1,4 +1,4 @@
-//! Models by `tine.toml`, asked over HTTP at an endpoint that answers what the test tells it to.
+//! Models of `tine.toml`, over HTTP at a scripted endpoint.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -114,7 +114,7 @@ fn store(home: &Home) -> Value {
 }
 
 #[test]
-fn a_model_in_the_settings_reads_what_is_stored() {
+fn a_configured_model_interprets_stored_turns() {
     let endpoint = Endpoint::start(200, findings());
     let home = home_with(&endpoint);
     let stored = store(&home);
@@ -137,10 +137,10 @@ fn a_model_in_the_settings_reads_what_is_stored() {
     }
     assert!(!kept.contains(KEY));
     let again = home.ok(&["interpret", "--replay", &run]);
-    assert!(again.contains("2 findings read again"), "{again}");
-    assert_eq!(endpoint.asked().len(), 1, "nobody was asked again");
+    assert!(again.contains("2 findings recomputed"), "{again}");
+    assert_eq!(endpoint.asked().len(), 1, "no request was repeated");
 
-    // The rules are there besides, and can be compared with it.
+    // The rules are available too, for comparison.
     let source = text(&stored, "/source_id");
     home.ok(&["interpret", &source, "--interpreter", "rules", "--wait"]);
     let runs = items(&home, &["interpret", "--of", &source]);
@@ -181,7 +181,7 @@ fn without_its_key_a_model_is_not_asked() {
 }
 
 #[test]
-fn a_server_does_what_is_queued_by_itself() {
+fn a_server_executes_queued_runs() {
     let home = Home::new();
     let file = home.write("notes.md", "TODO: pay the invoice.\n");
     let source = text(&home.json(&["store", "source", &file]), "/source_id");

@@ -3,7 +3,7 @@
 use super::{items, only, shown, text, with_task};
 
 #[test]
-fn things_are_related_listed_and_parted_again() {
+fn relationships_are_added_listed_and_removed() {
     let home = with_task();
     let (task, source) =
         (only(&home, "task"), text(&items(&home, &["source", "list"])[0], "/source_id"));
@@ -22,7 +22,7 @@ fn things_are_related_listed_and_parted_again() {
 }
 
 #[test]
-fn what_cannot_be_related_is_refused() {
+fn invalid_relationships_are_refused() {
     let home = with_task();
     let task = only(&home, "task");
     let said = home.refused("invalid", &["relate", "LIKES", &task, "main"]);

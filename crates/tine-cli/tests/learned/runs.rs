@@ -15,7 +15,7 @@ fn with_source(interpret: &str, status: &str) -> (Home, String) {
 }
 
 #[test]
-fn what_is_queued_is_seen_done_and_kept() {
+fn queued_runs_are_listed_executed_and_kept() {
     let (home, source) = with_source("queue", "queued");
     insta::assert_snapshot!("interpret_status", shown(&home, &["interpret", "--status"]));
     insta::assert_snapshot!("interpret_run", shown(&home, &["interpret", "--run"]));
@@ -28,7 +28,7 @@ fn what_is_queued_is_seen_done_and_kept() {
     let shown: Vec<&str> = shown.lines().filter(|line| !line.starts_with("duration")).collect();
     insta::assert_snapshot!("interpret_show", shown.join("\n"));
     assert!(home.ok(&["interpret", "--show", &run, "--bytes"]).contains("response: none"));
-    assert!(home.ok(&["interpret", "--replay", &run]).contains("1 finding read again"));
+    assert!(home.ok(&["interpret", "--replay", &run]).contains("1 finding recomputed"));
     home.refused("not_found", &["interpret", "--replay", UNKNOWN]);
     let again = home.ok(&["interpret", "--mime", "text/markdown"]);
     assert!(again.contains("queued"), "{again}");
@@ -36,7 +36,7 @@ fn what_is_queued_is_seen_done_and_kept() {
 }
 
 #[test]
-fn runs_of_another_project_are_done_too() {
+fn runs_of_other_projects_are_executed_too() {
     let home = Home::new();
     let file = home.write("notes.md", "TODO: pay the invoice.\n");
     home.ok(&["store", "source", &file, "--project", "other"]);
@@ -45,7 +45,7 @@ fn runs_of_another_project_are_done_too() {
 }
 
 #[test]
-fn reading_again_is_another_run_and_runs_can_be_compared() {
+fn interpreting_again_adds_a_run_to_compare() {
     let (home, source) = with_source("wait", "completed");
     let again = home.ok(&["interpret", &source, "--wait"]);
     assert!(again.contains("completed"), "{again}");
@@ -60,7 +60,7 @@ fn reading_again_is_another_run_and_runs_can_be_compared() {
 }
 
 #[test]
-fn a_failed_run_says_why_and_is_tried_again() {
+fn a_failed_run_has_an_error_and_can_be_retried() {
     let home = Home::new();
     let file = home.write("bad.txt", b"caf\xe9");
     let stored = home.json(&["store", "source", &file, "--interpret", "wait"]);

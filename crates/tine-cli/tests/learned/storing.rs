@@ -50,7 +50,7 @@ fn a_repeated_key_replays_and_another_payload_is_refused() {
     let store = ["store", "turn", "c", "--key", "k", "Hello"];
     home.ok(&store);
     let again = home.ok(&store);
-    assert!(again.contains("(answer of an earlier call with this key)"), "{again}");
+    assert!(again.contains("(result of an earlier call with this key)"), "{again}");
     assert!(again.contains("c:k"), "the key is the turn's handle: {again}");
     home.refused("idempotency_mismatch", &["store", "turn", "c", "--key", "k", "Bye"]);
 }
@@ -68,7 +68,7 @@ const BAD_TURNS: [&[&str]; 8] = [
 ];
 
 #[test]
-fn a_bad_turn_makes_no_store() {
+fn an_invalid_turn_creates_no_store() {
     let home = Home::new();
     for arguments in BAD_TURNS {
         assert_eq!(home.run(arguments).code, 2, "{arguments:?}");
@@ -77,7 +77,7 @@ fn a_bad_turn_makes_no_store() {
 }
 
 #[test]
-fn a_bad_turn_is_refused() {
+fn an_invalid_turn_is_refused() {
     let home = Home::new();
     home.ok(&["store", "turn", "c", "--turn-id", "1", "x"]);
     for arguments in BAD_TURNS {
@@ -155,14 +155,14 @@ fn an_envelope_is_a_source_and_a_turn_under_both_of_its_types() {
 }
 
 #[test]
-fn a_purged_source_is_gone_with_all_that_was_learned_from_it() {
+fn purging_a_source_removes_its_facts() {
     let home = Home::new();
     let file = home.write("notes.md", "TODO: pay the invoice by 2025-04-01.\n");
     let stored = home.json(&["store", "source", &file, "--interpret", "wait"]);
     let id = text(&stored, "/source_id");
     assert!(home.refused("invalid", &["purge", &id]).contains("--yes"));
     let said = home.ok(&["purge", &id, "--yes"]);
-    assert!(said.contains("with 1 observation and the bytes of:") && said.contains(&id), "{said}");
+    assert!(said.contains("1 observation, with the bytes of:") && said.contains(&id), "{said}");
     assert_eq!(home.run(&["source", "cat", &id]).code, 8);
     assert!(home.ok(&["source", "list"]).contains("(purged)"));
     assert_eq!(home.ok(&["timeline"]), "");
@@ -187,7 +187,7 @@ fn a_bad_source_is_refused() {
 }
 
 #[test]
-fn facts_are_stored_with_how_they_hang_together() {
+fn facts_are_stored_with_their_relationships() {
     let home = Home::new();
     let facts = home.write(
         "facts.json",
@@ -206,7 +206,7 @@ fn facts_are_stored_with_how_they_hang_together() {
 }
 
 #[test]
-fn bad_facts_are_refused_and_leave_nothing() {
+fn invalid_facts_are_refused_as_a_whole() {
     let home = with_task();
     let before = items(&home, &["entity", "list"]);
     let calls = [

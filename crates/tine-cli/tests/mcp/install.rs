@@ -42,7 +42,7 @@ fn every_host_gets_an_entry_that_starts_this_store() {
         assert_eq!(arguments, ["mcp", "--store", store, "--project", "trips", "--toolset", "all"]);
         let again =
             home.ok(&["mcp", "install", host, "--yes", "--toolset", "all", "--project", "trips"]);
-        assert!(again.contains("already"), "{again}");
+        assert!(again.contains("up to date"), "{again}");
     }
     let home = Home::new();
     home.ok(&["mcp", "install", "codex", "--yes"]);
@@ -80,7 +80,7 @@ fn everything_else_in_a_file_stays_as_it_is() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_is_written_unless_somebody_says_so() {
+fn nothing_is_written_without_confirmation() {
     let home = Home::new();
     put(&home, ".cursor/mcp.json", "{}\n");
     let out = home.ok(&["mcp", "install", "cursor", "--dry-run"]);
@@ -101,7 +101,7 @@ fn nothing_is_written_unless_somebody_says_so() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_cannot_be_understood_is_left_alone() {
+fn a_file_that_cannot_be_parsed_is_not_changed() {
     for (host, file, text) in [
         ("cursor", ".cursor/mcp.json", "{ not json"),
         ("cursor", ".cursor/mcp.json", "[]"),
@@ -116,7 +116,7 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
         put(&home, file, text);
         let ran = home.run(&["mcp", "install", host, "--yes"]);
         assert_eq!(ran.code, 2, "{text}: {ran:?}");
-        assert!(ran.err.contains("left as it is"), "{text}: {ran:?}");
+        assert!(ran.err.contains("was not changed"), "{text}: {ran:?}");
         assert_eq!(get(&home, file), text);
     }
 }

@@ -141,7 +141,7 @@ fn a_line_of_a_hundred_megabytes_gets_an_answer() {
 }
 
 #[test]
-fn the_cost_of_the_tools_is_told() {
+fn the_token_cost_of_tools_is_printed() {
     let home = Home::new();
     let counted = home.json(&["mcp", "--count"]);
     let total = |set: &str| {

@@ -5,7 +5,7 @@ use crate::commits::with_osaka;
 use crate::harness::{Home, Server, finish, hash_of, stable};
 
 #[test]
-fn a_line_is_said_as_it_stands_and_slashes_begin_commands() {
+fn lines_are_turns_and_slashes_begin_commands() {
     let home = Home::new();
     let out = answers(
         &home,
@@ -24,11 +24,11 @@ fn a_line_is_said_as_it_stands_and_slashes_begin_commands() {
     assert!(turns[2].contains("assistant  Late March"), "{out}");
     assert!(turns[1].contains("user       /usr/bin is full"), "{out}");
     assert!(turns[0].ends_with("user       -"), "{out}");
-    assert!(!out.contains("tine>"), "no prompt where nobody reads one: {out}");
+    assert!(!out.contains("tine>"), "no prompt without a terminal: {out}");
 }
 
 #[test]
-fn the_examples_of_the_document_work_word_for_word() {
+fn documented_examples_work_verbatim() {
     let home = Home::with_trip();
     let out = answers(&home, &["/turns --n 10", "/turns --role user"]);
     assert_eq!(out.lines().count(), 3, "{out}");
@@ -78,7 +78,7 @@ fn a_command_with_api_goes_to_the_server() {
 }
 
 #[test]
-fn without_any_setting_api_means_port_8000_of_this_machine() {
+fn api_without_settings_means_port_8000() {
     let home = Home::new();
     let mut command = home.command(&["config", "--api"]);
     let ran = finish(command.env_remove("TINE_SERVER").env_remove("TINE_STORE"), b"");
@@ -86,7 +86,7 @@ fn without_any_setting_api_means_port_8000_of_this_machine() {
 }
 
 #[test]
-fn quoted_messages_stay_whole() {
+fn quotes_keep_messages_together() {
     let home = Home::with_trip();
     let lines = [
         r#"/commit main~1 main~1 --msg "Ada said \"yes\", it's settled""#,
@@ -127,13 +127,13 @@ fn no_error_ends_the_session() {
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(ran.err.matches("error: ").count(), 11, "{}", ran.err);
-    assert!(ran.err.contains("is left open"), "{}", ran.err);
+    assert!(ran.err.contains("is not closed"), "{}", ran.err);
     assert!(ran.out.contains("Late March") && ran.out.lines().count() == 1, "{}", ran.out);
     assert_eq!(home.json(&["path"])["turns"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn a_line_that_is_no_text_is_refused_and_the_next_one_read() {
+fn an_invalid_line_is_refused_and_the_next_one_read() {
     let home = Home::with_trip();
     let ran = finish(&mut home.command(&["repl"]), b"caf\xe9\n/turns --n 1");
     assert!(ran.code == 0 && ran.err.contains("not valid UTF-8"), "{ran:?}");
@@ -141,7 +141,7 @@ fn a_line_that_is_no_text_is_refused_and_the_next_one_read() {
 }
 
 #[test]
-fn a_branch_is_made_chosen_and_kept_from_line_to_line() {
+fn the_current_branch_is_kept_between_lines() {
     let home = Home::with_trip();
     let out = answers(
         &home,
@@ -198,12 +198,12 @@ fn branches_are_compared_and_merged_by_their_names() {
         ],
     );
     assert!(out.contains("[osaka] would get this merge"), "{out}");
-    assert!(out.contains("2 fields to decide on osaka"), "{out}");
+    assert!(out.contains("2 fields to resolve on osaka"), "{out}");
     assert!(home.ok(&["commits", "-b", "osaka", "-n", "1"]).contains("(merge)"));
 }
 
 #[test]
-fn another_conversation_begins_on_its_main_branch() {
+fn switching_conversations_selects_main() {
     let home = with_osaka();
     let out = answers(
         &home,
@@ -221,7 +221,7 @@ fn another_conversation_begins_on_its_main_branch() {
     assert!(out.contains("conversation notes [main]"), "{out}");
     assert!(out.contains("conversation trip [main]"), "{out}");
     assert_eq!(out.matches("Rather Kyoto").count(), 2, "main, and not osaka: {out}");
-    let ran = repl(&home, &["/conversation trip --new --system 'Be long.'"]);
+    let ran = repl(&home, &["/conversation trip --system 'Be long.'"]);
     assert!(ran.err.contains("trip"), "{ran:?}");
 }
 
@@ -248,7 +248,7 @@ fn exit_quit_and_help_are_commands_without_a_slash() {
 }
 
 #[test]
-fn help_lists_commands_and_tells_about_each() {
+fn help_lists_and_describes_commands() {
     let home = Home::new();
     let out = answers(&home, &["/help"]);
     insta::assert_snapshot!("repl_help", out);
@@ -262,7 +262,7 @@ fn help_lists_commands_and_tells_about_each() {
 }
 
 #[test]
-fn answers_are_documents_where_that_is_asked_for() {
+fn json_applies_to_every_line() {
     let home = Home::with_trip();
     let mut command = home.command(&["repl", "--json"]);
     let ran = finish(&mut command, b"/commit --msg x\n/commits\n/commit --msg y\n/nothing\n");

@@ -1,4 +1,4 @@
-//! `tine repl`: lines from a pipe, and a person at a terminal.
+//! `tine repl`, from a pipe and on a terminal.
 
 mod lines;
 #[cfg(unix)]
@@ -12,7 +12,7 @@ pub fn repl(home: &Home, lines: &[&str]) -> Ran {
     finish(&mut home.command(&["repl"]), input.as_bytes())
 }
 
-/// The same, where nothing may be refused; gives what was answered.
+/// Runs lines that must all succeed, and returns the output.
 pub fn answers(home: &Home, lines: &[&str]) -> String {
     let ran = repl(home, lines);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{lines:?}: {}", ran.out);

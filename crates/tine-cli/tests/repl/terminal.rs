@@ -1,8 +1,8 @@
-//! A person at a terminal: a pseudo-terminal that is typed into and read from.
+//! The REPL on a pseudo-terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use nix::pty::{Winsize, openpty};
 use crate::commits::with_osaka;
 use crate::harness::{Home, hash_of};
 
-/// How long nothing may come before a test gives up.
+/// Idle timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Terminal {
@@ -39,7 +39,7 @@ impl Terminal {
         let (send, shown) = channel();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // A terminal that nobody has open any more is at its end, or fails.
+            // Reading fails or ends once the terminal is closed.
             while let Ok(read @ 1..) = screen.read(&mut bytes) {
                 if send.send(bytes[..read].to_vec()).is_err() {
                     return;
@@ -60,7 +60,7 @@ impl Terminal {
         self
     }
 
-    /// Waits until a text is shown, and forgets all up to its end.
+    /// Waits for a text, and discards everything up to its end.
     fn expect(&mut self, wanted: &str) -> &mut Self {
         loop {
             if let Some(at) = self.text.find(wanted) {
@@ -85,6 +85,11 @@ impl Terminal {
             self.all.push_str(&String::from_utf8_lossy(&bytes));
         }
         assert!(!self.all.contains(text), "{}", self.all);
+    }
+
+    fn stop(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
     }
 
     fn ends(mut self) {
@@ -121,13 +126,14 @@ fn commands_branches_hashes_and_conversations_are_completed() {
 fn a_server_on_a_terminal_shows_one_line_for_people() {
     let home = Home::with_trip();
     let mut terminal = Terminal::open(&home, &["serve", "--listen", "127.0.0.1:0"]);
-    terminal.expect("tine serves ").expect(" on http://127.0.0.1:").press(CTRL_C);
+    terminal.expect("tine serves ").expect(" on http://127.0.0.1:");
+    terminal.stop();
     terminal.expect("stopping");
     terminal.ends_without("{\"");
 }
 
 #[test]
-fn lines_are_remembered_from_session_to_session() {
+fn history_is_kept_between_sessions() {
     let home = with_osaka();
     let mut first = Terminal::open(&home, &["repl", "-c", "trip"]);
     first.expect("tine> ").press("/turns --n 1").press(ENTER).expect("Rather Kyoto");

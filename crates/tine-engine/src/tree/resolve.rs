@@ -318,12 +318,6 @@ fn only(
     // More digits do not tell equal hashes apart.
     let first = &candidates[0];
     let equal = |it: &Candidate| it.hash.is_some() && it.hash == first.hash;
-    let advice = match candidates.iter().all(equal) {
-        true if candidates.iter().all(|it| it.conversation == first.conversation) => {
-            "name the turn by its id"
-        }
-        true => "name the conversation",
-        false => advice,
-    };
+    let advice = if candidates.iter().all(equal) { "name the conversation" } else { advice };
     Err(Error::Ambiguous { name: name.to_owned(), candidates, advice })
 }

@@ -57,15 +57,16 @@ pub(super) struct CheckoutArgs {
 Examples:
   /conversation                     list conversations
   /conversation trip
-  /conversation notes --new --system 'Be brief.'")]
+  /conversation notes --new
+  /conversation notes --system 'Be brief.'")]
 pub(super) struct ConversationArgs {
     /// Id of the conversation
     pub(super) id: Option<String>,
     /// Create the conversation
     #[arg(short, long, requires = "id")]
     pub(super) new: bool,
-    /// System prompt of a new conversation
-    #[arg(long, value_name = "TEXT", requires = "new")]
+    /// Create the conversation with this system prompt
+    #[arg(long, value_name = "TEXT", requires = "id")]
     pub(super) system: Option<String>,
 }
 

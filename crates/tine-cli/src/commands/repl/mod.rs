@@ -300,10 +300,11 @@ impl Repl {
             return super::run(Arguments { globals, command });
         };
         globals.read_settings()?;
-        let mode = if args.new { OpenMode::Create } else { OpenMode::Existing };
+        let new = args.new || args.system.is_some();
+        let mode = if new { OpenMode::Create } else { OpenMode::Existing };
         let session = CliSession::open(&globals, mode)?;
         let id = session.conversation_id(&id)?;
-        let view = if args.new {
+        let view = if new {
             let request = NewConversation {
                 id: Some(id),
                 system_prompt: args.system,
