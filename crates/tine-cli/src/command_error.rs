@@ -130,8 +130,8 @@ impl CommandError {
             return Some(hint.to_owned());
         }
         if error.kind == ErrorKind::Corrupt {
-            let hint = "`tine verify` lists what is damaged; `tine verify --repair NEW_FOLDER` \
-                        copies what is whole";
+            let hint = "`tine store verify` lists all damage; `tine store verify --repair NEW_FOLDER` \
+                        copies what is intact";
             return Some(hint.to_owned());
         }
         let undo = details.depended_on_by.iter().copied().max().or(details.deleted_by);

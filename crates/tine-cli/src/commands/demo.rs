@@ -147,7 +147,7 @@ const NEXT: [(&str, &str); 7] = [
     ("tine append 'Can we see Mount Fuji?'", "append to main"),
     ("tine fork hotel --name cheaper", "continue from an earlier turn, on a new branch"),
     ("tine undo", "undo the last change; `tine ops` lists all"),
-    ("tine verify", "recompute every hash"),
+    ("tine store verify", "recompute every hash"),
 ];
 
 fn write_marker(folder: &Path) -> Result<()> {

@@ -36,7 +36,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     if let Some(folder) = &args.repair {
         let instead = "stop the server and run it there, with --store PATH";
-        globals.require_local("tine verify --repair", instead)?;
+        globals.require_local("tine store verify --repair", instead)?;
         return repair::repair(globals, folder);
     }
     let session = CliSession::open(globals, OpenMode::Existing)?;
