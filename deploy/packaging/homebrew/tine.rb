@@ -38,6 +38,6 @@ class Tine < Formula
     ENV["TINE_STORE"] = testpath/"store"
     assert_match version.to_s, shell_output("#{bin}/tine --version")
     system bin/"tine", "demo"
-    system bin/"tine", "verify"
+    system bin/"tine", "store", "verify"
   end
 end
