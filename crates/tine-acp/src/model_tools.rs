@@ -1,7 +1,7 @@
-//! The memory that a model is offered: tools over the store that it talks in.
+//! Tools that let a model search and extend the store it is talking in.
 //!
-//! Arguments come from a model, so whatever is wrong with them is told back in words, and answers
-//! are bounded. Nothing here is undone by a model: facts are observations, and only ever added.
+//! Arguments come from a model, so errors are returned to it as text, and results are bounded. A
+//! model cannot remove anything here: facts are observations, which are only ever added.
 
 use serde_json::{Value, json};
 use tine_core::json::{Json, JsonError, Object};
@@ -9,24 +9,23 @@ use tine_core::{Limits, TurnId};
 use tine_engine::{Call, Engine, EntityQuery, NewFact, Page, SearchQuery, StoreFacts};
 use tine_llm::{Tool, ToolCall};
 
-use crate::json::json as exact_json;
+use crate::json_macro::json as exact_json;
 
-/// Turns or entities in one answer.
+/// Turns or entities in one result.
 const FOUND: usize = 8;
 
-/// Characters of one answer.
+/// Characters in one result.
 const ANSWER: usize = 8_000;
 
-/// Facts in one call.
 const FACTS: usize = 50;
 
-/// What became of a call.
-pub(crate) struct Done {
+/// The result of a tool call.
+pub(crate) struct ToolOutcome {
     pub(crate) text: String,
     pub(crate) failed: bool,
 }
 
-/// The tools, as a model is told them.
+/// Returns the tools in the form that models take.
 pub(crate) fn tools() -> Vec<Tool> {
     let tool = |name: &str, description: &str, parameters: Value| Tool {
         name: name.to_owned(),
@@ -36,29 +35,27 @@ pub(crate) fn tools() -> Vec<Tool> {
     vec![
         tool(
             "search_turns",
-            "Looks through everything that was said in earlier conversations. Use it when the \
-             answer may have been said before.",
+            "Searches all earlier conversations. Use it when the answer may already be there.",
             json!({
                 "type": "object",
                 "properties": { "query": { "type": "string", "description":
-                    "Words, \"phrases\", word*, OR between neighbours, -word" } },
+                    "Words, \"phrases\", prefix*, a OR b, -excluded" } },
                 "required": ["query"],
                 "additionalProperties": false,
             }),
         ),
         tool(
             "store_facts",
-            "Remembers what was learned, for later conversations. Store what was said, and nothing \
-             that you guess.",
+            "Stores facts for later conversations. Store only what was said; do not guess.",
             json!({
                 "type": "object",
                 "properties": { "facts": { "type": "array", "items": {
                     "type": "object",
                     "properties": {
                         "entity_type": { "type": "string", "description":
-                            "such as person, task, event, decision, preference" },
+                            "for example person, task, event, decision, preference" },
                         "fields": { "type": "object", "description":
-                            "what is said of it; give it a name or a title" },
+                            "the facts about it; include a name or a title" },
                     },
                     "required": ["entity_type", "fields"],
                     "additionalProperties": false,
@@ -69,12 +66,12 @@ pub(crate) fn tools() -> Vec<Tool> {
         ),
         tool(
             "retrieve_entities",
-            "Reads what is known of people, tasks, events and the like.",
+            "Looks up what is known about people, tasks, events and other entities.",
             json!({
                 "type": "object",
                 "properties": {
                     "entity_type": { "type": "string" },
-                    "text": { "type": "string", "description": "something that is said of it" },
+                    "text": { "type": "string", "description": "text in its fields" },
                 },
                 "additionalProperties": false,
             }),
@@ -82,29 +79,29 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Does what a model asks for. What is stored was said by `turn`.
-pub(crate) fn run(engine: &Engine, call: &Call, turn: TurnId, wanted: &ToolCall) -> Done {
+/// Runs a tool call. Facts that it stores are attributed to `turn`.
+pub(crate) fn run(engine: &Engine, call: &Call, turn: TurnId, wanted: &ToolCall) -> ToolOutcome {
     let answer = match wanted.name.as_str() {
         _ if !wanted.arguments.is_object() => Err("the arguments must be a JSON object".to_owned()),
         "search_turns" => search(engine, call, &wanted.arguments),
         "store_facts" => store(engine, call, turn, &wanted.arguments),
         "retrieve_entities" => retrieve(engine, call, &wanted.arguments),
-        other => Err(format!("there is no tool `{other}`")),
+        other => Err(format!("unknown tool `{other}`")),
     };
     let failed = answer.is_err();
-    let told = answer.unwrap_or_else(|why| why);
-    Done { text: bounded(told), failed }
+    let text = answer.unwrap_or_else(|why| why);
+    ToolOutcome { text: bounded(text), failed }
 }
 
-/// A model reads all of an answer, so there is an end to it.
-fn bounded(told: String) -> String {
-    match told.char_indices().nth(ANSWER) {
-        None => told,
-        Some((end, _)) => format!("{} [and more; ask for less]", &told[..end]),
+/// Truncates a result: the model reads all of it.
+fn bounded(text: String) -> String {
+    match text.char_indices().nth(ANSWER) {
+        None => text,
+        Some((end, _)) => format!("{} [truncated; narrow the request]", &text[..end]),
     }
 }
 
-type Answer = Result<String, String>;
+type ToolResult = Result<String, String>;
 
 fn member<'v>(arguments: &'v Value, name: &str) -> Result<Option<&'v str>, String> {
     match arguments.get(name) {
@@ -114,12 +111,12 @@ fn member<'v>(arguments: &'v Value, name: &str) -> Result<Option<&'v str>, Strin
     }
 }
 
-/// Converts a value that the model's client has read.
+/// Converts a value parsed by the model's client.
 pub(crate) fn exact(value: &Value, limits: &Limits) -> Result<Json, JsonError> {
     tine_core::json::parse(value.to_string().as_bytes(), limits.json_depth)
 }
 
-fn search(engine: &Engine, call: &Call, arguments: &Value) -> Answer {
+fn search(engine: &Engine, call: &Call, arguments: &Value) -> ToolResult {
     let words = member(arguments, "query")?.ok_or("`query` is missing")?;
     let query = SearchQuery { limit: Some(FOUND), ..SearchQuery::of(words) };
     let page = engine.search(call, query).map_err(|error| error.to_string())?;
@@ -139,10 +136,10 @@ fn search(engine: &Engine, call: &Call, arguments: &Value) -> Answer {
     Ok(json!({ "found": hits, "more": page.next.is_some() }).to_string())
 }
 
-fn store(engine: &Engine, call: &Call, turn: TurnId, arguments: &Value) -> Answer {
+fn store(engine: &Engine, call: &Call, turn: TurnId, arguments: &Value) -> ToolResult {
     let facts = arguments.get("facts").and_then(Value::as_array).ok_or("`facts` is missing")?;
     if facts.is_empty() || facts.len() > FACTS {
-        return Err(format!("`facts` must be a list of 1 to {FACTS}"));
+        return Err(format!("`facts` must have 1 to {FACTS} items"));
     }
     let entities = facts.iter().map(|fact| new_fact(engine, turn, fact));
     let request =
@@ -161,7 +158,7 @@ fn new_fact(engine: &Engine, turn: TurnId, fact: &Value) -> Result<NewFact, Stri
     Ok(NewFact { turn: Some(turn.into()), ..NewFact::of(kind, fields) })
 }
 
-fn retrieve(engine: &Engine, call: &Call, arguments: &Value) -> Answer {
+fn retrieve(engine: &Engine, call: &Call, arguments: &Value) -> ToolResult {
     let query = EntityQuery {
         entity_type: member(arguments, "entity_type")?.map(str::to_owned),
         text: member(arguments, "text")?.map(str::to_owned),

@@ -1,20 +1,18 @@
-//! Edits in the bytes of a JSON object: single members are replaced or added, and every other byte
-//! stays as it came.
+//! Edits the bytes of a JSON object: replaces or adds single members and keeps every other byte.
 //!
-//! Works on text that the strict reader refuses as well, since the recorder forwards it too. On
-//! text that is not JSON nothing is found, and at worst an edit has no effect.
+//! Also works on text that the strict reader refuses, because the recorder forwards such lines too.
+//! In text that is not JSON, nothing is found, and an edit has no effect.
 
 use std::ops::Range;
 
-/// Returns where the values are that a path of member names leads to: more than one where a name
-/// is repeated.
+/// Returns the ranges of the values at a path: several if a member is repeated.
 pub(super) fn find(text: &[u8], path: &[&str]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     find_below(text, skip_space(text, 0), path, &mut found);
     found
 }
 
-/// Replaces the value that a path leads to, in every place, or adds the member to its object.
+/// Replaces every value at a path, or adds the member to its object.
 pub(super) fn set(text: &mut Vec<u8>, path: &[&str], value: &str) {
     let found = find(text, path);
     for range in found.iter().rev() {
@@ -30,7 +28,7 @@ pub(super) fn set(text: &mut Vec<u8>, path: &[&str], value: &str) {
     }
 }
 
-/// Adds a value in front of the others of an array.
+/// Adds a value at the beginning of an array.
 pub(super) fn prepend(text: &mut Vec<u8>, path: &[&str], value: String) {
     if let Some(array) = find(text, path).first().map(|range| range.start) {
         insert_first(text, array, b'[', b']', value);
@@ -61,7 +59,7 @@ fn insert_first(text: &mut Vec<u8>, at: usize, open: u8, close: u8, mut value: S
     text.splice(at + 1..at + 1, value.into_bytes());
 }
 
-/// Finds in the value that begins at `at`. Recurses as deep as the path is long.
+/// Searches the value that begins at `at`. Recurses as deep as the path is long.
 fn find_below(text: &[u8], at: usize, path: &[&str], found: &mut Vec<Range<usize>>) {
     let Some((name, rest)) = path.split_first() else {
         found.push(at..skip_value(text, at));
@@ -89,7 +87,7 @@ fn find_below(text: &[u8], at: usize, path: &[&str], found: &mut Vec<Range<usize
     }
 }
 
-/// Returns whether a key, with its quotes, is this name.
+/// Returns whether a quoted key is this name.
 fn is_named(key: &[u8], name: &str) -> bool {
     match key.contains(&b'\\') {
         false => key.get(1..key.len() - 1) == Some(name.as_bytes()),
@@ -102,7 +100,7 @@ fn skip_space(text: &[u8], at: usize) -> usize {
     at + space
 }
 
-/// Returns where the string ends that begins at `at`.
+/// Returns the end of the string that begins at `at`.
 fn skip_string(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(byte) = text.get(at) {
@@ -115,7 +113,7 @@ fn skip_string(text: &[u8], at: usize) -> usize {
     text.len()
 }
 
-/// Returns where the value ends that begins at `at`.
+/// Returns the end of the value that begins at `at`.
 fn skip_value(text: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = text.get(at) {
@@ -157,10 +155,10 @@ mod tests {
     fn one_member_is_replaced_and_every_other_byte_stays() {
         let text =
             r#" { "id" : 1e999 , "p":{"s":"a\"}","n":12345678901234567890123,"s" : [1] } } "#;
-        let wanted = r#" { "id" : 7 , "p":{"s":"a\"}","n":12345678901234567890123,"s" : [1] } } "#;
-        assert_eq!(after(text, &["id"], "7"), wanted);
-        let wanted = r#" { "id" : 1e999 , "p":{"s":0,"n":12345678901234567890123,"s" : 0 } } "#;
-        assert_eq!(after(text, &["p", "s"], "0"), wanted);
+        let target = r#" { "id" : 7 , "p":{"s":"a\"}","n":12345678901234567890123,"s" : [1] } } "#;
+        assert_eq!(after(text, &["id"], "7"), target);
+        let target = r#" { "id" : 1e999 , "p":{"s":0,"n":12345678901234567890123,"s" : 0 } } "#;
+        assert_eq!(after(text, &["p", "s"], "0"), target);
         assert_eq!(after(r#"{"\u0069d":1}"#, &["id"], "2"), r#"{"\u0069d":2}"#);
     }
 
@@ -174,10 +172,10 @@ mod tests {
 
     #[test]
     fn a_value_goes_in_front_of_an_array() {
-        for (text, wanted) in [("{\"a\":[1]}", "{\"a\":[0,1]}"), ("{\"a\":[ ]}", "{\"a\":[0 ]}")] {
+        for (text, target) in [("{\"a\":[1]}", "{\"a\":[0,1]}"), ("{\"a\":[ ]}", "{\"a\":[0 ]}")] {
             let mut bytes = text.as_bytes().to_vec();
             prepend(&mut bytes, &["a"], "0".to_owned());
-            assert_eq!(bytes, wanted.as_bytes());
+            assert_eq!(bytes, target.as_bytes());
         }
     }
 

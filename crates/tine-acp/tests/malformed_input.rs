@@ -1,14 +1,14 @@
-//! Lines that are no requests, and requests that make no sense.
+//! Lines that are not requests, and requests with invalid parameters.
 
 use serde_json::{Value, json};
 use tine_acp::Responder;
 
-use crate::client::{CWD, World, question};
+use crate::test_client::{CWD, TestStore, question};
 
 #[test]
-fn a_line_that_is_no_request_is_answered_and_the_next_is_heard() {
-    let world = World::new();
-    let mut client = world.client();
+fn an_invalid_line_is_answered_and_the_next_is_read() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let lines: [(&[u8], i64, Value); 12] = [
         (b"nonsense", -32700, Value::Null),
         (b"{\"jsonrpc\":\"2.0\",\"id\":1", -32700, Value::Null),
@@ -29,14 +29,14 @@ fn a_line_that_is_no_request_is_answered_and_the_next_is_heard() {
     ];
     for (line, code, id) in lines {
         client.line(line);
-        let answer = client.hear();
+        let answer = client.next_message();
         let shown = String::from_utf8_lossy(line).into_owned();
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{shown}");
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     client.line(deep.as_bytes());
-    assert_eq!(client.hear()["error"]["code"], -32700);
-    // What nobody waits for an answer to gets none.
+    assert_eq!(client.next_message()["error"]["code"], -32700);
+    // Messages that expect no response get none.
     for line in ["", "  ", "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}"] {
         client.line(line.as_bytes());
     }
@@ -47,25 +47,25 @@ fn a_line_that_is_no_request_is_answered_and_the_next_is_heard() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused_and_the_next_is_heard() {
-    let world = World::new();
-    let mut client = world.client();
+fn an_oversized_line_is_refused_and_the_next_is_read() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
-    // Within a line's bound, over the bound of a block.
+    // Within the limit on lines, but over the limit on blocks.
     let large = "x".repeat(17 << 20);
     let error = client.refused("session/prompt", question(&session, &large));
     assert_eq!(error["code"], -32602, "{}", error["message"]);
     client.line(&vec![b' '; (64 << 20) + 1]);
-    let answer = client.hear();
+    let answer = client.next_message();
     assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32600), &Value::Null));
     assert_eq!(client.prompt(&session, "still here").text, "still here");
-    assert_eq!(world.turns(&session).len(), 2);
+    assert_eq!(store.turns(&session).len(), 2);
 }
 
 #[test]
-fn nothing_goes_before_the_beginning() {
-    let world = World::new();
-    let mut client = world.stranger(Responder::Echo);
+fn requests_before_initialize_are_refused() {
+    let store = TestStore::new();
+    let mut client = store.uninitialized_client(Responder::Echo);
     let error = client.refused("session/new", json!({ "cwd": CWD, "mcpServers": [] }));
     assert_eq!(error["code"], -32600);
     let error = client.refused("initialize", json!({}));
@@ -76,9 +76,9 @@ fn nothing_goes_before_the_beginning() {
 }
 
 #[test]
-fn parameters_that_make_no_sense_are_refused() {
-    let world = World::new();
-    let mut client = world.client();
+fn invalid_parameters_are_refused() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     let wrong = [
         ("session/new", json!({})),
@@ -108,14 +108,14 @@ fn parameters_that_make_no_sense_are_refused() {
         let error = client.refused(method, params.clone());
         assert_eq!(error["code"], -32602, "{method} {params}: {error}");
     }
-    assert!(world.turns(&session).is_empty(), "nothing of it was recorded");
+    assert!(store.turns(&session).is_empty(), "nothing of it was recorded");
     client.prompt(&session, "still promptable");
 }
 
 #[test]
-fn a_session_that_is_not_there_is_told_by_name() {
-    let world = World::new();
-    let mut client = world.client();
+fn an_unknown_session_is_refused_and_named() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let unknown = "01890000-0000-7000-8000-000000000000";
     for method in ["session/load", "session/resume", "session/close", "session/prompt"] {
         let mut params = question(unknown, "x");

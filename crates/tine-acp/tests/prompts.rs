@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 use tine_core::{Role, Status};
 use tine_store::Content;
 
-use crate::client::{CWD, World, question};
-use crate::endpoint::stalled;
+use crate::model_endpoint::stalled;
+use crate::test_client::{CWD, TestStore, question};
 
 #[test]
 fn a_question_is_recorded_and_shown_before_it_is_answered() {
-    let world = World::new();
-    let mut client = world.client();
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     let said = client.prompt(&session, "where to in March?");
     assert_eq!(said.text, "where to in March?");
     assert_eq!(said.answer["stopReason"], "end_turn");
-    let turns = world.turns(&session);
+    let turns = store.turns(&session);
     assert_eq!(turns[0].id.to_string(), said.user);
     assert_eq!(turns[1].id.to_string(), said.agent);
     assert_eq!((turns[0].role, turns[1].role), (Role::User, Role::Assistant));
@@ -25,9 +25,9 @@ fn a_question_is_recorded_and_shown_before_it_is_answered() {
 }
 
 #[test]
-fn an_answer_comes_in_pieces() {
-    let world = World::new();
-    let mut client = world.client();
+fn an_answer_is_streamed_in_chunks() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     client.ask("session/prompt", question(&session, "one two three"));
     let updates = client.updates(&session);
@@ -40,9 +40,9 @@ fn an_answer_comes_in_pieces() {
 }
 
 #[test]
-fn blocks_are_shown_and_kept_as_they_came() {
-    let world = World::new();
-    let mut client = world.client();
+fn content_blocks_are_shown_and_stored_unchanged() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     let blocks = json!([
         { "type": "text", "text": "read " },
@@ -62,7 +62,7 @@ fn blocks_are_shown_and_kept_as_they_came() {
     let replayed: Vec<Value> =
         client.updates(&session).into_iter().take(4).map(|mut it| it["content"].take()).collect();
     assert_eq!(replayed, shown);
-    let Content::Kept(answer) = &world.turns(&session)[1].content else { panic!("erased") };
+    let Content::Kept(answer) = &store.turns(&session)[1].content else { panic!("erased") };
     let told = answer.text_only().expect("text");
     let whole =
         "read \n\n[notes](file:///home/me/notes.md)\n\n[file:///home/me/a.txt]\ninside\n\nplease";
@@ -70,9 +70,9 @@ fn blocks_are_shown_and_kept_as_they_came() {
 }
 
 #[test]
-fn a_cancelled_answer_is_kept_as_far_as_it_came() {
-    let world = World::new();
-    let mut client = world.client();
+fn a_cancelled_answer_is_kept_as_a_partial_turn() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     let long = "word ".repeat(2_000);
     let prompt = client.send("session/prompt", question(&session, &long));
@@ -80,7 +80,7 @@ fn a_cancelled_answer_is_kept_as_far_as_it_came() {
     client.notify("session/cancel", json!({ "sessionId": session }));
     let answer = client.answer(prompt);
     assert_eq!(answer["result"]["stopReason"], "cancelled");
-    let turns = world.turns(&session);
+    let turns = store.turns(&session);
     let Content::Kept(body) = &turns[1].content else { panic!("erased") };
     let shown: String = client
         .updates(&session)
@@ -89,27 +89,27 @@ fn a_cancelled_answer_is_kept_as_far_as_it_came() {
         .map(|update| update["content"]["text"].as_str().expect("text"))
         .collect();
     assert_eq!(body.text_only().as_deref(), Some(shown.as_str()), "what was shown is what is kept");
-    // An echo may have come to its end before the cancellation reached it.
+    // The echo may have ended before the cancellation arrived.
     assert_eq!(turns[1].status == Status::Partial, shown.len() < long.len());
     assert_eq!(client.prompt(&session, "next").answer["stopReason"], "end_turn");
-    world.verify();
+    store.verify();
 }
 
 #[test]
-fn a_cancellation_right_behind_its_prompt_finds_it() {
-    let world = World::new();
-    let mut client = world.client_of(stalled());
+fn a_cancellation_directly_after_its_prompt_cancels_it() {
+    let store = TestStore::new();
+    let mut client = store.client_of(stalled());
     let session = client.new_session();
     let prompt = client.send("session/prompt", question(&session, "Go on"));
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
-    assert_eq!(world.turns(&session)[0].role, Role::User, "the question is kept");
+    assert_eq!(store.turns(&session)[0].role, Role::User, "the question is kept");
 }
 
 #[test]
-fn one_prompt_runs_in_a_session_and_others_in_others() {
-    let world = World::new();
-    let mut client = world.client_of(stalled());
+fn each_session_runs_one_prompt_at_a_time() {
+    let store = TestStore::new();
+    let mut client = store.client_of(stalled());
     let sessions = [client.new_session(), client.new_session()];
     let running = sessions.each_ref().map(|session| {
         let prompt = client.send("session/prompt", question(session, "Go on"));
@@ -124,19 +124,19 @@ fn one_prompt_runs_in_a_session_and_others_in_others() {
     for (session, prompt) in sessions.iter().zip(running) {
         client.notify("session/cancel", json!({ "sessionId": session }));
         assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
-        assert_eq!(world.turns(session).len(), 2);
+        assert_eq!(store.turns(session).len(), 2);
     }
 }
 
 #[test]
-fn two_clients_on_one_session_lose_nothing() {
-    let world = World::new();
-    let mut first = world.client();
+fn two_clients_of_one_session_lose_no_turns() {
+    let store = TestStore::new();
+    let mut first = store.client();
     let session = first.new_session();
     first.prompt(&session, "begin");
-    let mut second = world.client();
+    let mut second = store.client();
     second.ask("session/resume", json!({ "sessionId": session, "cwd": CWD }));
-    let conversation = world.branch(&session).conversation;
+    let conversation = store.branch(&session).conversation;
 
     let slow = first.send("session/prompt", question(&session, &"word ".repeat(64)));
     first.await_update("agent_message_chunk");
@@ -145,27 +145,27 @@ fn two_clients_on_one_session_lose_nothing() {
     let said = &answer["result"]["_meta"]["tine"];
     let slow = said["messageId"].as_str().expect("the answer's id");
     for id in [&between.user, &between.agent, slow] {
-        world.turn(&conversation, id);
+        store.turn(&conversation, id);
     }
-    let on_line: Vec<String> = world.turns(&session).iter().map(|it| it.id.to_string()).collect();
+    let on_line: Vec<String> = store.turns(&session).iter().map(|it| it.id.to_string()).collect();
     assert!(on_line.contains(&between.agent));
-    // Whichever answer came first is on the session's line; the other has a branch of its own.
+    // The first answer is on the session's branch; the other one is on a new branch.
     if let Some(branch) = said["sessionId"].as_str() {
         assert!(!on_line.iter().any(|id| id == slow));
-        assert_eq!(world.turns(branch).last().expect("a turn").id.to_string(), slow);
+        assert_eq!(store.turns(branch).last().expect("a turn").id.to_string(), slow);
     }
-    world.verify();
+    store.verify();
 }
 
 #[test]
-fn what_runs_when_the_client_goes_away_is_kept() {
-    let world = World::new();
-    let mut client = world.client();
+fn a_prompt_that_runs_when_the_client_leaves_is_recorded() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     client.send("session/prompt", question(&session, &"word ".repeat(2_000)));
     client.await_update("agent_message_chunk");
     client.end();
-    let turns = world.turns(&session);
+    let turns = store.turns(&session);
     assert_eq!(turns.len(), 2, "question and answer");
-    world.verify();
+    store.verify();
 }

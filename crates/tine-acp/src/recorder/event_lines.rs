@@ -1,52 +1,51 @@
-//! The lines behind the turns: what either side said in a session, as it came.
+//! The lines that turns were built from, as either side wrote them.
 //!
-//! Lines are gathered until the turn is stored that they lead to, and are then stored with it, one
-//! JSON document on each line: when it came, from whom, and the message, byte for byte. Only where
-//! something has to be taken out, secrets or values of `env` and `headers`, the message is written
-//! from what is left. A line that breaks the rules of the strict reader is stored as a string, with
-//! the rule, so that the document around it can be read by any program; if it names `env` or
-//! `headers`, of whose values none is ever stored, or a secret was found beside it, only its length
-//! is.
+//! Lines are collected until the turn built from them is stored, and are then stored with it as
+//! JSON lines: the time, the sender, and the message, byte for byte. Only if secrets or values of
+//! `env` and `headers` have to be removed is the message written again from its parsed value. A
+//! line that breaks the rules of the strict reader is stored as a string with the rule, so that any
+//! program can read the document around it. If such a line names `env` or `headers`, or a secret
+//! was found next to it, only its length is stored.
 
 use tine_core::{Json, Timestamp};
 use tine_formats::redact::{self, Redacted};
 
-use super::message::Message;
-use super::splice;
-use crate::json::json;
-use crate::show;
+use super::json_splice;
+use super::raw_message::RawMessage;
+use crate::json_macro::json;
+use crate::session_updates::{AGENT_CHUNK, THOUGHT_CHUNK, USER_CHUNK};
 
-/// What the bytes are, as sources tell it.
+/// The media type of the stored lines.
 pub(super) const MIME: &str = "application/vnd.tine.acp-events+jsonl";
 
 /// Members whose values are never stored.
 const HIDDEN: [&str; 2] = ["env", "headers"];
 
-/// Who said it.
+/// The sender of a line.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum From {
+pub(super) enum EventSender {
     Agent,
     Client,
-    /// The recorder itself, of something that nobody said.
+    /// The recorder itself.
     Recorder,
 }
 
-impl From {
+impl EventSender {
     fn as_str(self) -> &'static str {
         match self {
-            From::Agent => "agent",
-            From::Client => "client",
-            From::Recorder => "recorder",
+            EventSender::Agent => "agent",
+            EventSender::Client => "client",
+            EventSender::Recorder => "recorder",
         }
     }
 }
 
 /// Lines that are not stored yet.
 #[derive(Debug, Default)]
-pub(super) struct Events(Vec<(Timestamp, From, Message)>);
+pub(super) struct EventLines(Vec<(Timestamp, EventSender, RawMessage)>);
 
-impl Events {
-    pub(super) fn add(&mut self, at: Timestamp, from: From, message: Message) {
+impl EventLines {
+    pub(super) fn add(&mut self, at: Timestamp, from: EventSender, message: RawMessage) {
         self.0.push((at, from, message));
     }
 
@@ -54,8 +53,8 @@ impl Events {
         self.0.is_empty()
     }
 
-    /// The bytes to be stored. Where a turn held a secret, its pieces may be in several chunks;
-    /// so their texts are left to the turn.
+    /// Returns the bytes to store. If a turn had a secret, the secret may be spread over several
+    /// chunks, so the texts of its chunks are left out.
     pub(super) fn bytes(&self, redact: bool, secret: bool) -> (Vec<u8>, Redacted) {
         let mut out = Vec::new();
         let mut found = Redacted::new();
@@ -90,8 +89,8 @@ impl Events {
     }
 }
 
-/// What is left of a message once secrets and hidden values are taken out; `None` if there were none.
-fn cleaned(message: &Message, redact: bool, secret: bool, found: &mut Redacted) -> Option<Json> {
+/// Returns the message without secrets and hidden values, or `None` if it has none.
+fn cleaned(message: &RawMessage, redact: bool, secret: bool, found: &mut Redacted) -> Option<Json> {
     let mut json = message.json.clone();
     let mut changed = hide_values(&mut json);
     if secret {
@@ -106,9 +105,9 @@ fn cleaned(message: &Message, redact: bool, secret: bool, found: &mut Redacted) 
     changed.then_some(json)
 }
 
-/// A line that breaks a rule, as members of a document.
+/// Returns the members that stand for a line that breaks a rule.
 fn unread(line: &[u8], rule: &str, redact: bool, secret: bool, found: &mut Redacted) -> String {
-    if secret || splice::names_any(line, &HIDDEN) {
+    if secret || json_splice::names_any(line, &HIDDEN) {
         return json!({ "unread": { "bytes": line.len(), "reason": rule } }).to_canonical();
     }
     let mut text = String::from_utf8_lossy(line).into_owned();
@@ -122,8 +121,7 @@ fn add(more: Redacted, found: &mut Redacted) {
     more.into_iter().for_each(|(kind, count)| *found.entry(kind).or_default() += count);
 }
 
-/// Takes the values out of lists of names and values that are called `env` or `headers`; returns
-/// whether there were any.
+/// Removes the values from members named `env` and `headers`. Returns whether there were any.
 fn hide_values(value: &mut Json) -> bool {
     match value {
         Json::Array(items) => items.iter_mut().fold(false, |found, it| hide_values(it) | found),
@@ -166,12 +164,12 @@ fn hide_chunk(message: &mut Json) -> bool {
     let update = member_mut(message, "params").and_then(|params| member_mut(params, "update"));
     let Some(update) = update else { return false };
     let kind = update.get("sessionUpdate").and_then(Json::as_str).unwrap_or_default();
-    if ![show::USER, show::AGENT, show::THINKING].contains(&kind) {
+    if ![USER_CHUNK, AGENT_CHUNK, THOUGHT_CHUNK].contains(&kind) {
         return false;
     }
     match member_mut(update, "content").and_then(|content| member_mut(content, "text")) {
         Some(text) => {
-            *text = Json::from("[left to the turn: it held a secret]");
+            *text = Json::from("[left to the turn: it held_back a secret]");
             true
         }
         None => false,
@@ -187,8 +185,8 @@ mod tests {
     use super::*;
 
     fn stored(message: Json, secret: bool) -> String {
-        let mut events = Events::default();
-        events.add(Timestamp::from_millis(0), From::Client, Message::own(message));
+        let mut events = EventLines::default();
+        events.add(Timestamp::from_millis(0), EventSender::Client, RawMessage::own(message));
         String::from_utf8(events.bytes(true, secret).0).expect("lines of text")
     }
 
@@ -206,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_line_is_stored_byte_for_byte() {
-        for (line, wanted) in [
+        for (line, target) in [
             (
                 r#"{ "n":1.0,"id" : 12345678901234567890123}"#,
                 r#""message":{ "n":1.0,"id" : 12345678901234567890123}}"#,
@@ -215,20 +213,20 @@ mod tests {
             (r#"{"a":1,"a":{"env":["hunter2"]}}"#, r#""unread":{"bytes":31,"reason":"the key "#),
         ] {
             let limits = tine_core::Limits::default();
-            let message = Message::read(line.into(), &limits).expect("JSON");
-            let mut events = Events::default();
-            events.add(Timestamp::from_millis(0), From::Agent, message);
+            let message = RawMessage::read(line.into(), &limits).expect("JSON");
+            let mut events = EventLines::default();
+            events.add(Timestamp::from_millis(0), EventSender::Agent, message);
             let stored = String::from_utf8(events.bytes(true, false).0).expect("a text");
-            assert!(stored.contains(wanted), "{stored}");
+            assert!(stored.contains(target), "{stored}");
             tine_core::json::parse(stored.as_bytes(), 9).expect("a document");
         }
     }
 
     #[test]
-    fn a_secret_in_pieces_is_left_to_the_turn() {
+    fn a_secret_in_pieces_is_stored_only_redacted_in_the_turn() {
         let chunk = |text: &str| {
             let content = json!({ "type": "text", "text": text });
-            json!({ "params": { "update": { "sessionUpdate": show::AGENT, "content": content } } })
+            json!({ "params": { "update": { "sessionUpdate": AGENT_CHUNK, "content": content } } })
         };
         assert!(stored(chunk("half of a key"), false).contains("half of a key"));
         assert!(!stored(chunk("half of a key"), true).contains("half of a key"));

@@ -1,19 +1,19 @@
-//! Where a fork is cut, in the dialects that clients speak.
+//! The message at which a session is forked, in the dialects that clients use.
 //!
-//! The proposal puts `messageId` beside `sessionId`; clients that may not send what their schema
-//! does not know put it under `_meta`, plainly or as `tine.messageId`; JetBrains has a form of its
-//! own. All that are given must agree. What was meant as an anchor and cannot be read is refused:
-//! taking it for none would fork the whole session.
+//! The proposal puts `messageId` beside `sessionId`. Clients that may only send members known to
+//! their schema put it under `_meta`, as `messageId` or `tine.messageId`. JetBrains has its own
+//! form. If several are present, they must agree. A fork point that cannot be understood is
+//! refused: ignoring it would fork the whole session.
 
 use tine_core::Json;
 
-use crate::wire::Refusal;
+use crate::json_rpc::{RpcError, RpcResult};
 
-/// The version of JetBrains' form that is known.
+/// The version of JetBrains' form that is supported.
 const JETBRAINS_VERSION: u64 = 1;
 
-/// The message at which a fork ends; `None` is the whole session.
-pub(crate) fn read(params: &Json) -> Result<Option<&str>, Refusal> {
+/// Returns the id of the message at which a fork ends, or `None` for the whole session.
+pub(crate) fn message_id(params: &Json) -> RpcResult<Option<&str>> {
     let meta = params.get("_meta").unwrap_or(&Json::Null);
     let own = meta.get("tine").and_then(|own| own.get("messageId"));
     let given = [
@@ -27,14 +27,14 @@ pub(crate) fn read(params: &Json) -> Result<Option<&str>, Refusal> {
     match given.find(|other| *other != anchor) {
         None => Ok(Some(anchor)),
         Some(other) => {
-            let why = format!("two messages are named to fork at, `{anchor}` and `{other}`");
-            Err(Refusal::message(anchor, why))
+            let why = format!("conflicting messages to fork at: `{anchor}` and `{other}`");
+            Err(RpcError::bad_message(anchor, why))
         }
     }
 }
 
-/// The same parameters without an anchor in any dialect.
-pub(crate) fn without(params: &Json) -> Json {
+/// Returns the parameters without the fork point, in every dialect.
+pub(crate) fn without_message_id(params: &Json) -> Json {
     let mut params = params.clone();
     for place in [
         &["messageId"][..],
@@ -60,15 +60,15 @@ fn remove(value: &mut Json, place: &[&str]) {
     }
 }
 
-fn plain<'v>(place: &str, value: Option<&'v Json>) -> Result<Option<&'v str>, Refusal> {
+fn plain<'v>(place: &str, value: Option<&'v Json>) -> RpcResult<Option<&'v str>> {
     match value {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(id)) => Ok(Some(id)),
-        Some(_) => Err(Refusal::invalid(format!("`{place}` must be a string"))),
+        Some(_) => Err(RpcError::invalid(format!("`{place}` must be a string"))),
     }
 }
 
-fn jetbrains(meta: &Json) -> Result<Option<&str>, Refusal> {
+fn jetbrains(meta: &Json) -> RpcResult<Option<&str>> {
     let fork = meta.at(&["jetbrains", "air", "fork"]).unwrap_or(&Json::Null);
     if fork.is_null() {
         return Ok(None);
@@ -76,15 +76,15 @@ fn jetbrains(meta: &Json) -> Result<Option<&str>, Refusal> {
     let place = "_meta.jetbrains.air.fork";
     if fork.get("version").and_then(Json::as_u64) != Some(JETBRAINS_VERSION) {
         let why = format!("`{place}.version` must be {JETBRAINS_VERSION}");
-        return Err(Refusal::invalid(why));
+        return Err(RpcError::invalid(why));
     }
     match plain(&format!("{place}.messageId"), fork.get("messageId"))? {
         Some(id) => Ok(Some(without_segment(id))),
-        None => Err(Refusal::invalid(format!("`{place}` names no `messageId`"))),
+        None => Err(RpcError::invalid(format!("`{place}.messageId` is missing"))),
     }
 }
 
-/// Older clients number the parts of a message that they show apart: `ID:segment:N`.
+/// Strips `:segment:N`, which older clients add to number the displayed parts of a message.
 fn without_segment(id: &str) -> &str {
     match id.rsplit_once(":segment:") {
         Some((id, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => id,
@@ -95,7 +95,7 @@ fn without_segment(id: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::json;
+    use crate::json_macro::json;
 
     fn air(fork: Json) -> Json {
         json!({ "_meta": { "jetbrains": { "air": { "fork": fork } } } })
@@ -112,20 +112,20 @@ mod tests {
             json!({ "messageId": "m", "_meta": { "messageId": "m" } }),
         ];
         for params in given {
-            assert_eq!(read(&params), Ok(Some("m")), "{params}");
-            assert_eq!(read(&without(&params)), Ok(None), "{params}");
+            assert_eq!(message_id(&params), Ok(Some("m")), "{params}");
+            assert_eq!(message_id(&without_message_id(&params)), Ok(None), "{params}");
         }
     }
 
     #[test]
-    fn what_names_none_is_the_whole_session() {
+    fn parameters_without_a_message_fork_the_whole_session() {
         for params in [json!({}), json!({ "messageId": null }), json!({ "_meta": { "x": 1 } })] {
-            assert_eq!(read(&params), Ok(None), "{params}");
+            assert_eq!(message_id(&params), Ok(None), "{params}");
         }
     }
 
     #[test]
-    fn what_was_meant_as_an_anchor_and_is_none_is_refused() {
+    fn a_malformed_fork_point_is_refused() {
         let given = [
             json!({ "messageId": 7 }),
             json!({ "messageId": ["m"] }),
@@ -137,7 +137,7 @@ mod tests {
             air(json!("m")),
         ];
         for params in given {
-            assert!(read(&params).is_err(), "{params}");
+            assert!(message_id(&params).is_err(), "{params}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Tools of the memory, called by a model behind a socket on this machine.
+//! The tools that a model may call, with a local model endpoint.
 
 use serde_json::{Value, json};
 use tine_core::{Message, Role};
 use tine_engine::{Append, EntityQuery, NewConversation, Page};
 use tine_store::Content;
 
-use crate::client::{World, question};
-use crate::endpoint::{Then, in_turn, said};
+use crate::model_endpoint::{Then, in_turn, said};
+use crate::test_client::{TestStore, question};
 
 fn calls(wanted: &[(&str, &str, Value)]) -> Value {
     let call = |(nth, (id, name, arguments)): (usize, &(&str, &str, Value))| {
@@ -21,12 +21,12 @@ fn kinds(updates: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_model_looks_for_and_remembers_is_shown_recorded_and_told_back() {
-    let world = World::new();
+fn tool_calls_of_a_model_are_shown_recorded_and_answered() {
+    let store = TestStore::new();
     let talk = NewConversation::named("earlier").expect("an id");
-    let talk = world.engine.create_conversation(&world.call, talk).expect("a conversation").id;
+    let talk = store.engine.create_conversation(&store.call, talk).expect("a conversation").id;
     let heron = Message::text(Role::User, "The password of the garden is heron.");
-    world.engine.append(&world.call, Append::to(talk, vec![heron])).expect("an earlier turn");
+    store.engine.append(&store.call, Append::to(talk, vec![heron])).expect("an earlier turn");
     let fact =
         json!({ "facts": [{ "entity_type": "preference", "fields": { "name": "herons" } }] });
     let asks = calls(&[
@@ -36,7 +36,7 @@ fn what_a_model_looks_for_and_remembers_is_shown_recorded_and_told_back() {
     ]);
     let answers = vec![vec![said("Let me see. "), asks], vec![said("It is heron.")]];
     let (model, asked) = in_turn(answers, Then::Stop("stop"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let answer = client.ask("session/prompt", question(&session, "What was it?"));
     assert_eq!(answer["stopReason"], "end_turn");
@@ -72,14 +72,14 @@ fn what_a_model_looks_for_and_remembers_is_shown_recorded_and_told_back() {
         .collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "tool"]);
 
-    let turns = world.turns(&session);
+    let turns = store.turns(&session);
     let roles: Vec<&str> = turns.iter().map(|turn| turn.role.as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "tool", "assistant"]);
     assert_eq!(answer["_meta"]["tine"]["messageId"], turns[5].id.to_string());
     assert!(matches!(&turns[1].content, Content::Kept(body)
         if body.blocks().is_ok_and(|blocks| blocks.len() == 4)));
-    let known = world.engine.entities(
-        &world.call,
+    let known = store.engine.entities(
+        &store.call,
         EntityQuery {
             entity_type: Some("preference".to_owned()),
             text: Some("herons".to_owned()),
@@ -92,26 +92,26 @@ fn what_a_model_looks_for_and_remembers_is_shown_recorded_and_told_back() {
         client.replay(&session).into_iter().map(|(kind, ..)| kind).collect();
     let shown: Vec<&str> = replayed.iter().map(String::as_str).collect();
     assert_eq!(shown.iter().filter(|kind| **kind == "tool_call_update").count(), 3, "{shown:?}");
-    world.verify();
+    store.verify();
 }
 
 #[test]
 fn a_model_that_only_calls_tools_is_made_to_answer() {
-    let world = World::new();
+    let store = TestStore::new();
     let asks = calls(&[("1", "search_turns", json!({ "query": "x" }))]);
     let (model, asked) = in_turn(vec![vec![asks]], Then::Stop("stop"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     client.ask("session/prompt", question(&session, "Well?"));
     let offered: Vec<bool> = asked.try_iter().map(|it| it.get("tools").is_some()).collect();
     assert_eq!(offered.len(), 9);
     assert!(offered[..8].iter().all(|it| *it) && !offered[8], "the last time there are none");
-    world.verify();
+    store.verify();
 }
 
 #[test]
-fn arguments_that_are_wrong_are_told_back_and_hurt_nobody() {
-    let world = World::new();
+fn wrong_arguments_are_reported_to_the_model() {
+    let store = TestStore::new();
     let wrong = [
         ("1", "search_turns", json!({})),
         ("2", "search_turns", json!({ "query": 7 })),
@@ -122,12 +122,12 @@ fn arguments_that_are_wrong_are_told_back_and_hurt_nobody() {
     ];
     let answers = vec![vec![calls(&wrong)], vec![said("Sorry.")]];
     let (model, _asked) = in_turn(answers, Then::Stop("stop"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     client.ask("session/prompt", question(&session, "Well?"));
     let updates = client.updates(&session);
     let ended = updates.iter().filter(|it| it["sessionUpdate"] == "tool_call_update");
     let statuses: Vec<&Value> = ended.map(|it| &it["status"]).collect();
     assert_eq!(statuses, vec![&json!("failed"); 6]);
-    assert_eq!(world.turns(&session).len(), 9);
+    assert_eq!(store.turns(&session).len(), 9);
 }

@@ -1,26 +1,29 @@
-//! Calls that nobody answered: every provider wants a result for each, so one is made up, and marked
-//! so, before the conversation goes on.
+//! Tool calls without a result. Providers require a result for every call, so before a conversation
+//! continues, a placeholder result is recorded for each and marked as such.
 
 use tine_core::json::{Json, object};
 use tine_core::{Message, Metadata, Role};
 use tine_engine::{BranchView, Call, Engine, PathQuery, Result, Selection, TurnView};
 use tine_store::Content;
 
-use crate::show;
+use crate::session_updates::SYNTHETIC;
 
-/// What is recorded for a call that nobody answered.
 const NO_RESULT: &str = "[no result: the conversation went on before there was one]";
 
-/// Turns that are read at first to find open calls.
+/// Turns read at first to find unanswered calls.
 const LOOK_BACK: usize = 32;
 
-/// A result for each call of a branch that has none.
-pub(crate) fn answered(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Vec<Message>> {
-    Ok(open(engine, call, branch)?.iter().map(|call| no_result(call)).collect())
+/// Returns a placeholder result for each call of a branch that has no result.
+pub(crate) fn placeholder_results(
+    engine: &Engine,
+    call: &Call,
+    branch: &BranchView,
+) -> Result<Vec<Message>> {
+    Ok(unanswered_in_branch(engine, call, branch)?.iter().map(|call| no_result(call)).collect())
 }
 
-/// Calls behind the last question that have no result.
-fn open(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Vec<String>> {
+/// Returns the calls after the last question that have no result.
+fn unanswered_in_branch(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Vec<String>> {
     let Some(tip) = branch.tip else { return Ok(Vec::new()) };
     let mut look_back = LOOK_BACK;
     loop {
@@ -46,14 +49,14 @@ fn open(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Vec<String>
     }
 }
 
-/// A result for a call that nobody answered, marked as such.
+/// Returns a placeholder result, marked as synthetic.
 fn no_result(call: &str) -> Message {
-    let custom_data = Some(object([(show::SYNTHETIC, true.into())]));
+    let custom_data = Some(object([(SYNTHETIC, true.into())]));
     let metadata = Metadata { custom_data, ..Metadata::default() };
     Message { metadata, ..Message::tool(call, NO_RESULT) }
 }
 
-/// Calls in these turns that none of them answers.
+/// Returns the calls in these turns that have no result among them.
 fn unanswered(turns: &[TurnView]) -> Vec<String> {
     let mut open: Vec<String> = Vec::new();
     for turn in turns {

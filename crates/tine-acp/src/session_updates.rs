@@ -1,41 +1,40 @@
-//! Turns as updates: what a client is shown of a session, in a replay and while it goes on.
+//! Turns as `session/update` notifications, for replays and for live sessions.
 //!
-//! A message's id is its turn's id, on every chunk. A thought is no message that could be forked
-//! at, and its id is made of the turn's and its place there, so that it is the same in every
-//! replay and in every fork.
+//! Every chunk of a message has the id of its turn. A thought cannot be forked at; its id is
+//! derived from its turn and position, so that it is the same in every replay and every fork.
 
 use tine_core::json::Object;
 use tine_core::{Body, Json, Role, TurnId};
 use tine_engine::TurnView;
 use tine_store::Content;
 
-use crate::json::json;
-use crate::wire;
+use crate::json_macro::json;
+use crate::json_rpc;
 
-/// How the ids of thoughts begin.
+/// The prefix of the ids of thoughts.
 const THOUGHT: &str = "thought-";
 
-/// Characters of a text that stands for what cannot be shown.
+/// The length of the preview of content that cannot be shown.
 const PREVIEW: usize = 200;
 
-/// How results that were made up are marked, in the custom data of their turns.
+/// The member of a turn's custom data that marks a placeholder result.
 pub(crate) const SYNTHETIC: &str = "synthetic";
 
-/// What a person says.
-pub(crate) const USER: &str = "user_message_chunk";
+/// The update with a chunk of a user's message.
+pub(crate) const USER_CHUNK: &str = "user_message_chunk";
 
-/// What the agent says.
-pub(crate) const AGENT: &str = "agent_message_chunk";
+/// The update with a chunk of the agent's message.
+pub(crate) const AGENT_CHUNK: &str = "agent_message_chunk";
 
-/// What the agent thinks.
-pub(crate) const THINKING: &str = "agent_thought_chunk";
+/// The update with a chunk of the agent's thoughts.
+pub(crate) const THOUGHT_CHUNK: &str = "agent_thought_chunk";
 
-/// The id of a thought: the block of a turn that holds it.
+/// Returns the id of a thought, which is a block of a turn.
 pub(crate) fn thought_id(turn: TurnId, block: usize) -> String {
     format!("{THOUGHT}{turn}-{block}")
 }
 
-/// Whether an id is one of a thought.
+/// Returns whether this is the id of a thought.
 pub(crate) fn is_thought(id: &str) -> bool {
     let Some((turn, block)) = id.strip_prefix(THOUGHT).and_then(|rest| rest.rsplit_once('-'))
     else {
@@ -44,21 +43,21 @@ pub(crate) fn is_thought(id: &str) -> bool {
     turn.parse::<TurnId>().is_ok() && block.parse::<usize>().is_ok()
 }
 
-/// A piece of a message.
-pub(crate) fn chunk(kind: &str, message: &str, content: Json) -> Json {
+/// Returns an update with a chunk of a message.
+pub(crate) fn message_chunk(kind: &str, message: &str, content: Json) -> Json {
     json!({ "sessionUpdate": kind, "messageId": message, "content": content })
 }
 
-/// A text as content.
-pub(crate) fn text(text: &str) -> Json {
+/// Returns a text content block.
+pub(crate) fn text_content(text: &str) -> Json {
     json!({ "type": "text", "text": text })
 }
 
-/// A turn as the updates that show it.
-pub(crate) fn turn(turn: &TurnView) -> Vec<Json> {
+/// Returns the updates that show a turn.
+pub(crate) fn turn_updates(turn: &TurnView) -> Vec<Json> {
     let Content::Kept(body) = &turn.content else {
-        let kind = if turn.role == Role::User { USER } else { AGENT };
-        return vec![chunk(kind, &turn.id.to_string(), text("[erased]"))];
+        let kind = if turn.role == Role::User { USER_CHUNK } else { AGENT_CHUNK };
+        return vec![message_chunk(kind, &turn.id.to_string(), text_content("[erased]"))];
     };
     match turn.role {
         Role::Tool => vec![result(turn, body)],
@@ -77,19 +76,20 @@ fn block(turn: &TurnView, nth: usize, block: &Json) -> Json {
         (Role::Assistant, "tool-use") => call(member("id"), member("name"), block),
         (Role::Assistant, "plan") => plan(block),
         (Role::Assistant, "thinking") => {
-            chunk(THINKING, &thought_id(turn.id, nth), text(member("text")))
+            message_chunk(THOUGHT_CHUNK, &thought_id(turn.id, nth), text_content(member("text")))
         }
-        (Role::Assistant, _) => chunk(AGENT, &id, content(block)),
+        (Role::Assistant, _) => message_chunk(AGENT_CHUNK, &id, content(block)),
         (Role::System, _) => {
-            let mut shown = chunk(USER, &id, content(block));
-            wire::note(&mut shown, json!({ "role": Role::System.as_str() }));
+            let mut shown = message_chunk(USER_CHUNK, &id, content(block));
+            json_rpc::add_note(&mut shown, json!({ "role": Role::System.as_str() }));
             shown
         }
-        _ => chunk(USER, &id, content(block)),
+        _ => message_chunk(USER_CHUNK, &id, content(block)),
     }
 }
 
-/// A call, open until its result is shown. What a recorded agent showed of it is shown again.
+/// Returns the update for a tool call, with the title, kind and locations that a recorded agent
+/// gave.
 fn call(id: &str, name: &str, block: &Json) -> Json {
     let mut shown: Object = [
         ("sessionUpdate", Json::from("tool_call")),
@@ -102,8 +102,8 @@ fn call(id: &str, name: &str, block: &Json) -> Json {
     .map(|(name, value)| (name.to_owned(), value))
     .collect();
     for name in ["title", "kind", "locations"] {
-        if let Some(told) = block.at(&["acp", name]) {
-            shown.insert(name, told.clone());
+        if let Some(value) = block.at(&["acp", name]) {
+            shown.insert(name, value.clone());
         }
     }
     Json::Object(shown)
@@ -114,12 +114,12 @@ fn plan(block: &Json) -> Json {
     json!({ "sessionUpdate": "plan", "entries": entries })
 }
 
-/// The result of a call. One that was made up, because nobody gave any, is a failure.
+/// Returns the update for the result of a call. A placeholder result counts as failed.
 fn result(turn: &TurnView, body: &Body) -> Json {
     let custom = turn.metadata.custom_data.as_ref();
     let made_up = custom.and_then(|it| it.get(SYNTHETIC)).is_some();
-    let told = custom.and_then(|it| it.get("acp")?.get("status")?.as_str());
-    let status = if made_up || told == Some("failed") { "failed" } else { "completed" };
+    let reported = custom.and_then(|it| it.get("acp")?.get("status")?.as_str());
+    let status = if made_up || reported == Some("failed") { "failed" } else { "completed" };
     let shown = |block: Json| match block.get("type").and_then(Json::as_str) {
         Some("diff") => block,
         _ => json!({ "type": "content", "content": content(&block) }),
@@ -132,7 +132,7 @@ fn result(turn: &TurnView, body: &Body) -> Json {
     })
 }
 
-/// A block as it is, where the protocol has blocks like it; else a text that tells of it.
+/// Returns a block unchanged if the protocol has such content, otherwise a text preview of it.
 fn content(block: &Json) -> Json {
     let has = |names: &[&str]| {
         names.iter().all(|name| {
@@ -153,6 +153,6 @@ fn content(block: &Json) -> Json {
     if known {
         return block.clone();
     }
-    let told = block.get("text").and_then(Json::as_str).unwrap_or_default();
-    text(tine_core::text::preview(&format!("[{kind}] {told}"), PREVIEW).trim_end())
+    let content = block.get("text").and_then(Json::as_str).unwrap_or_default();
+    text_content(tine_core::text::preview(&format!("[{kind}] {content}"), PREVIEW).trim_end())
 }

@@ -1,4 +1,4 @@
-//! A model behind a socket on this machine, in the way of chat completions.
+//! A local endpoint of a chat completions API.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,33 +9,33 @@ use serde_json::{Value, json};
 use tine_acp::Responder;
 use tine_llm::{Protocol, Provider, ProviderSettings};
 
-/// What an endpoint does behind the pieces of its answer.
+/// What an endpoint does after the chunks of its answer.
 #[derive(Clone, Copy)]
 pub enum Then {
-    /// Says why it stopped.
+    /// Sends the finish reason.
     Stop(&'static str),
-    /// Says nothing more until nobody listens.
+    /// Sends nothing more until the client disconnects.
     Stall,
-    /// Breaks off.
+    /// Closes the connection.
     Break,
 }
 
-/// A piece of what is said.
+/// A chunk of the answer.
 pub fn said(text: &str) -> Value {
     json!({ "content": text })
 }
 
-/// A model that begins to answer and then waits until it is stopped.
+/// Starts a model that begins to answer and then waits until it is stopped.
 pub fn stalled() -> Responder {
     endpoint(vec![said("half")], Then::Stall).0
 }
 
-/// A model that streams these pieces for every request, and what it is asked.
+/// Starts a model that streams these chunks for every request. Also returns the requests it gets.
 pub fn endpoint(pieces: Vec<Value>, then: Then) -> (Responder, Receiver<Value>) {
     in_turn(vec![pieces], then)
 }
 
-/// A model with an answer for each request, the last of them for all that follow.
+/// Starts a model with one answer for each request; the last one is repeated.
 pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Responder, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -44,7 +44,7 @@ pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Responder, Receiver<Val
         for (nth, stream) in listener.incoming().flatten().enumerate() {
             let pieces = answers[nth.min(answers.len() - 1)].clone();
             let sender = sender.clone();
-            // Whoever asks may go away at any time.
+            // The client may disconnect at any time.
             thread::spawn(move || answer(stream, &pieces, then, &sender).ok());
         }
     });

@@ -1,15 +1,14 @@
-//! Turns out of updates: a state machine over what an agent says in one session.
+//! Builds turns from updates: a state machine over the messages of one agent session.
 //!
-//! A message is a turn, with the thoughts before it. It ends where another begins: by its id where
-//! the agent gives ids, else where something else is said. Calls are a turn of the assistant, each
-//! result a turn of the tool. Plans are blocks where they come. Chunks of a message are pieces of
-//! one block, joined in time linear in their number.
+//! A message is one turn, including the thoughts before it. It ends when another begins: when the
+//! message id changes, or, without ids, when something else follows. Calls form a turn of the
+//! assistant, and each result is a turn of the tool. Plans are blocks at the position where they
+//! arrive. Chunks of a message are joined to one block, in linear time.
 //!
-//! The caller stores what is [`due`](Derivation::due) before it shows an update, then lets the
-//! update be [`taken`](Derivation::take), which says under which id it is shown, shows it, and
-//! stores the calls that are [`under way`](Derivation::under_way) and the [`result`] by it.
-//!
-//! [`result`]: Derivation::result
+//! Before showing an update, the caller stores the turns that are [`due`](TurnBuilder::due). It
+//! then passes the update to [`take`](TurnBuilder::take), which returns the id to show it with,
+//! shows it, and stores the [`started_calls`](TurnBuilder::started_calls) and the
+//! [`result`](TurnBuilder::result).
 
 use std::collections::HashMap;
 
@@ -17,76 +16,74 @@ use tine_core::json::Object;
 use tine_core::{Json, Role, Status, TurnId};
 
 use super::gap;
-use crate::json::json;
-use crate::show;
+use crate::json_macro::json;
+use crate::session_updates::{AGENT_CHUNK, THOUGHT_CHUNK, USER_CHUNK, text_content, thought_id};
 
-/// Bytes of a turn at which it ends, wherever that is: what is larger cannot be stored.
+/// The size at which a turn ends, because a larger one could not be stored.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Calls that are remembered at most; the oldest are forgotten first.
+/// The most calls that are remembered; the oldest are forgotten first.
 const MOST_CALLS: usize = 10_000;
 
-/// A turn that is whole, or as whole as it gets.
+/// A turn that is ready to be stored.
 #[derive(Debug, PartialEq)]
-pub(super) struct Ready {
+pub(super) struct BuiltTurn {
     pub id: TurnId,
     pub role: Role,
     pub content: Vec<Json>,
     pub tool_call: Option<String>,
     pub status: Status,
     /// The agent's own id of the message.
-    pub theirs: Option<String>,
-    /// How a call ended.
+    pub agent_message_id: Option<String>,
+    /// The final status of a call.
     pub outcome: Option<String>,
 }
 
-/// How far a turn has come.
+/// The progress of a turn that is being built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum TurnStage {
     Thinking,
     Speaking,
     Calling,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenTurn {
     id: TurnId,
     role: Role,
-    stage: Stage,
-    theirs: Option<String>,
-    blocks: Vec<Block>,
+    stage: TurnStage,
+    agent_message_id: Option<String>,
+    blocks: Vec<OpenBlock>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-enum Block {
+enum OpenBlock {
     Text(String),
     Thought(String),
     Plan(Json),
-    /// Content that is no plain text.
+    /// Content other than plain text.
     Other(Json),
     /// The call with this id.
     Call(String),
 }
 
-/// What is known of a call by now.
+/// The state of a tool call.
 #[derive(Debug, Default)]
-struct Call {
+struct CallState {
     members: Object,
     number: u64,
-    /// Whether its turn is stored.
     stored: bool,
-    /// Whether its result is.
     ended: bool,
-    /// The label of an update of it that could not be read.
+    /// The label of an update that could not be read.
     gap: Option<Json>,
 }
 
-/// What an agent has said in a session and is not stored yet.
+/// The turns of a session that are not complete yet.
 #[derive(Debug, Default)]
-pub(super) struct Derivation {
-    open: Option<Open>,
-    calls: HashMap<String, Call>,
+pub(super) struct TurnBuilder {
+    open: Option<OpenTurn>,
+    calls: HashMap<String, CallState>,
     calls_seen: u64,
 }
 
@@ -98,38 +95,38 @@ fn member<'v>(update: &'v Json, name: &str) -> Option<&'v str> {
     update.get(name).and_then(Json::as_str)
 }
 
-impl Derivation {
-    /// The turns of a session that is told as a whole.
-    pub(super) fn of(updates: &[Json], promise: &dyn Fn() -> TurnId) -> Vec<Ready> {
-        let mut derivation = Derivation::default();
+impl TurnBuilder {
+    /// Returns the turns of a complete sequence of updates.
+    pub(super) fn of(updates: &[Json], promise: &dyn Fn() -> TurnId) -> Vec<BuiltTurn> {
+        let mut derivation = TurnBuilder::default();
         let mut ready = Vec::new();
         for update in updates {
             ready.extend(derivation.due(update));
             derivation.take(update, promise);
-            ready.extend(derivation.under_way(update));
+            ready.extend(derivation.started_calls(update));
             ready.extend(derivation.result(update, promise));
         }
         ready.extend(derivation.close(Status::Complete));
         ready
     }
 
-    /// What has ended when this update begins.
-    pub(super) fn due(&mut self, update: &Json) -> Vec<Ready> {
+    /// Returns the turns that end when this update begins.
+    pub(super) fn due(&mut self, update: &Json) -> Vec<BuiltTurn> {
         let Some(open) = &self.open else { return Vec::new() };
-        let theirs = member(update, "messageId");
-        let other = matches!((theirs, &open.theirs), (Some(one), Some(two)) if one != two);
+        let agent_message_id = member(update, "messageId");
+        let other = matches!((agent_message_id, &open.agent_message_id), (Some(one), Some(two)) if one != two);
         let ends = match (kind(update), open.role, open.stage) {
-            (show::USER, Role::User, _) => other,
-            (show::USER, ..) => true,
+            (USER_CHUNK, Role::User, _) => other,
+            (USER_CHUNK, ..) => true,
             (
-                show::AGENT | show::THINKING | "tool_call" | "tool_call_update" | "plan",
+                AGENT_CHUNK | THOUGHT_CHUNK | "tool_call" | "tool_call_update" | "plan",
                 Role::User,
                 _,
             ) => true,
-            (show::AGENT, _, Stage::Speaking) => other,
-            (show::AGENT | show::THINKING, _, Stage::Calling) => true,
-            (show::THINKING | "tool_call", _, Stage::Speaking) => true,
-            ("tool_call_update", _, Stage::Speaking) => {
+            (AGENT_CHUNK, _, TurnStage::Speaking) => other,
+            (AGENT_CHUNK | THOUGHT_CHUNK, _, TurnStage::Calling) => true,
+            (THOUGHT_CHUNK | "tool_call", _, TurnStage::Speaking) => true,
+            ("tool_call_update", _, TurnStage::Speaking) => {
                 member(update, "toolCallId").is_some_and(|id| !self.calls.contains_key(id))
             }
             _ => false,
@@ -138,31 +135,30 @@ impl Derivation {
         if ends || full { self.close(Status::Complete) } else { Vec::new() }
     }
 
-    /// Takes an update in. Answers the id under which it is shown, where it is part of a message
-    /// or a thought.
+    /// Takes an update. Returns the id to show it with, if it is part of a message or a thought.
     pub(super) fn take(&mut self, update: &Json, promise: &dyn Fn() -> TurnId) -> Option<String> {
-        let theirs = member(update, "messageId").map(str::to_owned);
+        let agent_message_id = member(update, "messageId").map(str::to_owned);
         match kind(update) {
-            show::USER => {
-                let open = self.opened(Role::User, Stage::Speaking, promise);
-                open.theirs = open.theirs.take().or(theirs);
+            USER_CHUNK => {
+                let open = self.open_turn(Role::User, TurnStage::Speaking, promise);
+                open.agent_message_id = open.agent_message_id.take().or(agent_message_id);
                 open.say(update.get("content")?);
                 Some(open.id.to_string())
             }
-            show::AGENT => {
-                let open = self.opened(Role::Assistant, Stage::Speaking, promise);
-                open.theirs = open.theirs.take().or(theirs);
+            AGENT_CHUNK => {
+                let open = self.open_turn(Role::Assistant, TurnStage::Speaking, promise);
+                open.agent_message_id = open.agent_message_id.take().or(agent_message_id);
                 open.say(update.get("content")?);
                 Some(open.id.to_string())
             }
-            show::THINKING => {
-                let open = self.opened(Role::Assistant, Stage::Thinking, promise);
+            THOUGHT_CHUNK => {
+                let open = self.open_turn(Role::Assistant, TurnStage::Thinking, promise);
                 let thought = update.at(&["content", "text"]).and_then(Json::as_str)?;
                 let block = open.think(thought);
-                Some(show::thought_id(open.id, block))
+                Some(thought_id(open.id, block))
             }
             "plan" => {
-                let open = self.opened(Role::Assistant, Stage::Thinking, promise);
+                let open = self.open_turn(Role::Assistant, TurnStage::Thinking, promise);
                 open.plan(update);
                 None
             }
@@ -174,58 +170,62 @@ impl Derivation {
         }
     }
 
-    /// Calls that are under way by an update that was just taken: their turn is whole.
-    pub(super) fn under_way(&mut self, update: &Json) -> Vec<Ready> {
+    /// Returns the turn of the calls that this update starts.
+    pub(super) fn started_calls(&mut self, update: &Json) -> Vec<BuiltTurn> {
         match self.status(update) {
             Some(status) if status != "pending" => self.close_calls(),
             _ => Vec::new(),
         }
     }
 
-    /// The result that an update which was just taken brings.
-    pub(super) fn result(&mut self, update: &Json, promise: &dyn Fn() -> TurnId) -> Option<Ready> {
+    /// Returns the result that this update completes.
+    pub(super) fn result(
+        &mut self,
+        update: &Json,
+        promise: &dyn Fn() -> TurnId,
+    ) -> Option<BuiltTurn> {
         let ends = |status: &String| matches!(status.as_str(), "completed" | "failed");
         let status = self.status(update).map(str::to_owned).filter(ends)?;
         let id = member(update, "toolCallId")?;
         let call = self.calls.get_mut(id).filter(|call| !call.ended)?;
         call.ended = true;
-        Some(Ready {
+        Some(BuiltTurn {
             id: promise(),
             role: Role::Tool,
             content: call.result(),
             tool_call: Some(id.to_owned()),
             status: Status::Complete,
-            theirs: None,
+            agent_message_id: None,
             outcome: Some(status),
         })
     }
 
-    /// How far the call is that an update is about.
+    /// Returns the status of the call that an update is about.
     fn status(&self, update: &Json) -> Option<&str> {
         let id = member(update, "toolCallId").filter(|_| is_call(update))?;
         let status = self.calls.get(id)?.members.get("status").and_then(Json::as_str);
         Some(status.unwrap_or("pending"))
     }
 
-    /// Calls end where the agent asks the client for something.
-    pub(super) fn close_calls(&mut self) -> Vec<Ready> {
+    /// Ends the turn of calls, because the agent sends the client a request.
+    pub(super) fn close_calls(&mut self) -> Vec<BuiltTurn> {
         match &self.open {
-            Some(open) if open.stage == Stage::Calling => self.close(Status::Complete),
+            Some(open) if open.stage == TurnStage::Calling => self.close(Status::Complete),
             _ => Vec::new(),
         }
     }
 
-    /// Ends what is being said.
-    pub(super) fn close(&mut self, status: Status) -> Vec<Ready> {
+    /// Ends the turn that is being built.
+    pub(super) fn close(&mut self, status: Status) -> Vec<BuiltTurn> {
         let Some(open) = self.open.take() else { return Vec::new() };
         let mut content = Vec::with_capacity(open.blocks.len());
         for block in open.blocks {
             content.push(match block {
-                Block::Text(text) => show::text(&text),
-                Block::Thought(text) => json!({ "type": "thinking", "text": text }),
-                Block::Plan(entries) => json!({ "type": "plan", "entries": entries }),
-                Block::Other(block) => block,
-                Block::Call(id) => match self.calls.get_mut(&id) {
+                OpenBlock::Text(text) => text_content(&text),
+                OpenBlock::Thought(text) => json!({ "type": "thinking", "text": text }),
+                OpenBlock::Plan(entries) => json!({ "type": "plan", "entries": entries }),
+                OpenBlock::Other(block) => block,
+                OpenBlock::Call(id) => match self.calls.get_mut(&id) {
                     Some(call) => {
                         call.stored = true;
                         call.block(&id)
@@ -234,16 +234,29 @@ impl Derivation {
                 },
             });
         }
-        let (id, role, theirs) = (open.id, open.role, open.theirs);
-        vec![Ready { id, role, content, tool_call: None, status, theirs, outcome: None }]
+        let (id, role, agent_message_id) = (open.id, open.role, open.agent_message_id);
+        vec![BuiltTurn {
+            id,
+            role,
+            content,
+            tool_call: None,
+            status,
+            agent_message_id,
+            outcome: None,
+        }]
     }
 
-    fn opened(&mut self, role: Role, stage: Stage, promise: &dyn Fn() -> TurnId) -> &mut Open {
-        let open = self.open.get_or_insert_with(|| Open {
+    fn open_turn(
+        &mut self,
+        role: Role,
+        stage: TurnStage,
+        promise: &dyn Fn() -> TurnId,
+    ) -> &mut OpenTurn {
+        let open = self.open.get_or_insert_with(|| OpenTurn {
             id: promise(),
             role,
             stage,
-            theirs: None,
+            agent_message_id: None,
             blocks: Vec::new(),
             bytes: 0,
         });
@@ -252,27 +265,27 @@ impl Derivation {
     }
 
     fn call(&mut self, update: &Json, promise: &dyn Fn() -> TurnId) {
-        let (Some(id), Some(told)) = (member(update, "toolCallId"), update.as_object()) else {
+        let (Some(id), Some(members)) = (member(update, "toolCallId"), update.as_object()) else {
             return;
         };
-        // An id that is used again after its end is another call.
+        // An id that is reused after its call ended is another call.
         let again = kind(update) == "tool_call" && self.calls.get(id).is_some_and(|it| it.ended);
         if again || !self.calls.contains_key(id) {
             self.calls_seen += 1;
             self.forget_oldest();
-            let call = Call { number: self.calls_seen, ..Call::default() };
+            let call = CallState { number: self.calls_seen, ..CallState::default() };
             self.calls.insert(id.to_owned(), call);
-            let open = self.opened(Role::Assistant, Stage::Calling, promise);
-            open.blocks.push(Block::Call(id.to_owned()));
+            let open = self.open_turn(Role::Assistant, TurnStage::Calling, promise);
+            open.blocks.push(OpenBlock::Call(id.to_owned()));
         }
         let bytes = update.to_string().len();
         if let Some(call) = self.calls.get_mut(id) {
             let gap = gap::label(update);
             call.gap = gap.cloned().or(call.gap.take());
-            for (name, value) in told.iter() {
-                let passed_over = matches!(name, "sessionUpdate" | "toolCallId")
+            for (name, value) in members.iter() {
+                let is_skipped = matches!(name, "sessionUpdate" | "toolCallId")
                     || (name == "_meta" && gap.is_some());
-                if !value.is_null() && !passed_over {
+                if !value.is_null() && !is_skipped {
                     call.members.insert(name, value.clone());
                 }
             }
@@ -294,52 +307,52 @@ fn is_call(update: &Json) -> bool {
     matches!(kind(update), "tool_call" | "tool_call_update")
 }
 
-impl Open {
+impl OpenTurn {
     fn say(&mut self, content: &Json) {
         let text = content.get("text").and_then(Json::as_str).filter(|_| is_plain(content));
         match (self.blocks.last_mut(), text) {
-            (Some(Block::Text(said)), Some(text)) => said.push_str(text),
-            (_, Some(text)) => self.blocks.push(Block::Text(text.to_owned())),
-            (_, None) => self.blocks.push(Block::Other(content.clone())),
+            (Some(OpenBlock::Text(said)), Some(text)) => said.push_str(text),
+            (_, Some(text)) => self.blocks.push(OpenBlock::Text(text.to_owned())),
+            (_, None) => self.blocks.push(OpenBlock::Other(content.clone())),
         }
         self.bytes += text.map_or_else(|| content.to_string().len(), str::len);
     }
 
-    /// Adds to a thought; answers which block it is.
+    /// Adds to a thought. Returns the index of its block.
     fn think(&mut self, thought: &str) -> usize {
         match self.blocks.last_mut() {
-            Some(Block::Thought(said)) => said.push_str(thought),
-            _ => self.blocks.push(Block::Thought(thought.to_owned())),
+            Some(OpenBlock::Thought(said)) => said.push_str(thought),
+            _ => self.blocks.push(OpenBlock::Thought(thought.to_owned())),
         }
         self.bytes += thought.len();
         self.blocks.len() - 1
     }
 
-    /// A plan replaces the one right before it.
+    /// Adds a plan, which replaces one directly before it.
     fn plan(&mut self, update: &Json) {
         let entries = update.get("entries").cloned().unwrap_or_else(|| json!([]));
         self.bytes += entries.to_string().len();
         match self.blocks.last_mut() {
-            Some(Block::Plan(last)) => *last = entries,
-            _ => self.blocks.push(Block::Plan(entries)),
+            Some(OpenBlock::Plan(last)) => *last = entries,
+            _ => self.blocks.push(OpenBlock::Plan(entries)),
         }
     }
 }
 
-/// Whether a content block says nothing but its text.
+/// Returns whether a content block is only a text.
 fn is_plain(content: &Json) -> bool {
     let Some(members) = content.as_object() else { return false };
     content.get("type").and_then(Json::as_str) == Some("text")
         && members.iter().all(|(name, value)| matches!(name, "type" | "text") || value.is_null())
 }
 
-impl Call {
+impl CallState {
     fn text(&self, name: &str) -> Option<&str> {
         self.members.get(name).and_then(Json::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The call as a block of a turn. What a client showed of it is kept beside, and whether part of
-    /// it could not be read.
+    /// Returns the call as a block of a turn, with what the client was shown of it and the label of
+    /// what could not be read.
     fn block(&self, id: &str) -> Json {
         let own = self.members.get("_meta").and_then(|meta| meta.at(&["claudeCode", "toolName"]));
         let own = own.and_then(Json::as_str).filter(|name| !name.is_empty());
@@ -358,7 +371,7 @@ impl Call {
         json!({ "type": "tool-use", "id": id, "name": name, "parameters": parameters, "acp": shown })
     }
 
-    /// What came of it: what the client was shown, or else what the tool gave back.
+    /// Returns the content of the result: what the client was shown, otherwise the raw output.
     fn result(&self) -> Vec<Json> {
         let shown = self.members.get("content").and_then(Json::as_array);
         let shown: Vec<Json> = shown
@@ -374,9 +387,9 @@ impl Call {
             return shown;
         }
         match self.members.get("rawOutput") {
-            Some(Json::String(text)) => vec![show::text(text)],
-            Some(output) => vec![show::text(&output.to_string())],
-            None => vec![show::text("")],
+            Some(Json::String(text)) => vec![text_content(text)],
+            Some(output) => vec![text_content(&output.to_string())],
+            None => vec![text_content("")],
         }
     }
 }
@@ -391,17 +404,17 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of updates: each turn as its role and its blocks, in short.
+    /// Describes the turns built from updates: the role and the blocks of each.
     fn derived(updates: &[Json]) -> Vec<String> {
         let minted = Cell::new(0);
         let promise = || {
             minted.set(minted.get() + 1);
             TurnId::from_bytes([minted.get(); 16])
         };
-        Derivation::of(updates, &promise).iter().map(told).collect()
+        TurnBuilder::of(updates, &promise).iter().map(described).collect()
     }
 
-    fn told(turn: &Ready) -> String {
+    fn described(turn: &BuiltTurn) -> String {
         let block = |block: &Json| match kind_of(block) {
             "text" => member(block, "text").unwrap_or_default().to_owned(),
             "thinking" => format!("({})", member(block, "text").unwrap_or_default()),
@@ -420,15 +433,15 @@ mod tests {
     }
 
     fn chunk(kind: &str, text: &str, id: Option<&str>) -> Json {
-        json!({ "sessionUpdate": kind, "messageId": id, "content": show::text(text) })
+        json!({ "sessionUpdate": kind, "messageId": id, "content": text_content(text) })
     }
 
     fn says(text: &str) -> Json {
-        chunk(show::AGENT, text, None)
+        chunk(AGENT_CHUNK, text, None)
     }
 
     fn thinks(text: &str) -> Json {
-        chunk(show::THINKING, text, None)
+        chunk(THOUGHT_CHUNK, text, None)
     }
 
     fn call(id: &str, status: &str, input: Json) -> Json {
@@ -444,20 +457,20 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_joined_and_end_where_something_else_is_said() {
+    fn chunks_are_joined_until_something_else_follows() {
         let said = [says("He"), says("llo"), thinks("hm"), says("you"), says("!")];
         assert_eq!(derived(&said), ["assistant: Hello", "assistant: (hm) | you!"]);
     }
 
     #[test]
-    fn ids_of_the_agent_tell_messages_apart() {
-        let say = |text: &str, id: &str| chunk(show::AGENT, text, Some(id));
+    fn message_ids_of_the_agent_separate_messages() {
+        let say = |text: &str, id: &str| chunk(AGENT_CHUNK, text, Some(id));
         let said = [say("a", "1"), say("b", "1"), say("c", "2")];
         assert_eq!(derived(&said), ["assistant: ab", "assistant: c"]);
     }
 
     #[test]
-    fn a_call_takes_what_is_told_of_it_before_it_is_under_way() {
+    fn updates_before_a_call_starts_are_part_of_it() {
         let said = [
             says("Look:"),
             call("1", "pending", json!({})),
@@ -466,35 +479,35 @@ mod tests {
             update("1", json!({ "status": "completed", "rawOutput": "found" })),
             says("There."),
         ];
-        let wanted = [
+        let target = [
             "assistant: Look:",
             "assistant: Read{\"path\":\"x\"}",
             "tool: found",
             "assistant: There.",
         ];
-        assert_eq!(derived(&said), wanted);
+        assert_eq!(derived(&said), target);
     }
 
     #[test]
-    fn calls_side_by_side_are_one_turn_and_results_come_as_they_end() {
+    fn parallel_calls_are_one_turn_and_results_follow_in_order_of_completion() {
         let said = [
             call("1", "pending", json!({ "n": 1 })),
             call("2", "pending", json!({ "n": 2 })),
             update(
                 "2",
                 json!({ "status": "failed", "content": [
-                { "type": "content", "content": show::text("no") },
+                { "type": "content", "content": text_content("no") },
                 { "type": "diff", "path": "x", "newText": "y" } ] }),
             ),
             update("1", json!({ "status": "completed" })),
             update("1", json!({ "status": "completed" })),
         ];
-        let wanted = ["assistant: Read{\"n\":1} | Read{\"n\":2}", "tool: no | <diff>", "tool: "];
-        assert_eq!(derived(&said), wanted);
+        let target = ["assistant: Read{\"n\":1} | Read{\"n\":2}", "tool: no | <diff>", "tool: "];
+        assert_eq!(derived(&said), target);
     }
 
     #[test]
-    fn a_call_that_is_told_whole_and_one_that_was_never_begun_have_both_turns() {
+    fn a_call_in_one_update_and_a_result_without_a_call_have_both_turns() {
         assert_eq!(derived(&[call("1", "completed", json!({}))]), ["assistant: Read{}", "tool: "]);
         let late = update("9", json!({ "status": "completed", "rawOutput": { "n": 1 } }));
         assert_eq!(
@@ -510,33 +523,33 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_blocks_and_only_the_last_of_a_row_stays() {
+    fn of_consecutive_plans_only_the_last_is_kept() {
         let plan = json!({ "sessionUpdate": "plan", "entries": [] });
         let said = [thinks("hm"), plan.clone(), plan.clone(), says("So"), plan, says("on")];
         assert_eq!(derived(&said), ["assistant: (hm) | <plan> | So | <plan> | on"]);
     }
 
     #[test]
-    fn what_is_no_plain_text_is_kept_as_it_is() {
+    fn content_other_than_plain_text_is_kept_unchanged() {
         let image = json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
         let noted = json!({ "type": "text", "text": "x", "annotations": { "priority": 1 } });
-        let of = |content: Json| json!({ "sessionUpdate": show::AGENT, "content": content });
+        let of = |content: Json| json!({ "sessionUpdate": AGENT_CHUNK, "content": content });
         assert_eq!(derived(&[says("a"), of(image), of(noted)]), ["assistant: a | <image> | x"]);
     }
 
     #[test]
-    fn what_others_say_for_the_user_is_the_users() {
-        let said = [chunk(show::USER, "stop", None), says("ok"), chunk(show::USER, "go", None)];
+    fn user_chunks_of_the_agent_are_user_turns() {
+        let said = [chunk(USER_CHUNK, "stop", None), says("ok"), chunk(USER_CHUNK, "go", None)];
         assert_eq!(derived(&said), ["user: stop", "assistant: ok", "user: go"]);
     }
 
     #[test]
-    fn what_is_malformed_is_passed_over() {
+    fn malformed_updates_are_ignored() {
         let odd = [
             json!({}),
             json!({ "sessionUpdate": 7 }),
             json!({ "sessionUpdate": "tool_call" }),
-            json!({ "sessionUpdate": show::AGENT }),
+            json!({ "sessionUpdate": AGENT_CHUNK }),
             json!([]),
             Json::Null,
         ];

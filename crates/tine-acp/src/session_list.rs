@@ -1,9 +1,10 @@
-//! Sessions as a client lists them: branches whose folder is known, those changed last first.
+//! The list of sessions: branches whose working directory is known, the most recently changed
+//! first.
 //!
-//! What the protocol wants to know of a session beside its turns is kept in the metadata of its
-//! conversation, under `acp`: the folder and the client that began it, and the folders of forks
-//! that were begun elsewhere. A conversation that did not begin here is listed when its last turn
-//! tells where it was said.
+//! What the protocol needs to know about a session besides its turns is kept in the metadata of its
+//! conversation, under `acp`: the working directory and client of its first session, and the
+//! working directories of forks that differ. A conversation from elsewhere is listed if its last
+//! turn records a working directory.
 
 use std::sync::Arc;
 
@@ -15,16 +16,16 @@ use tine_engine::{
 };
 use tine_store::Content;
 
-use crate::json::json;
+use crate::json_macro::json;
 
-/// Conversations whose sessions make a page.
-const CONVERSATIONS: usize = 50;
+/// Conversations read at first to fill a page of sessions.
+const PAGE_CONVERSATIONS: usize = 50;
 
-/// Characters of a title that is taken from the first message.
-pub(crate) const TITLE: usize = 80;
+/// The length of a title taken from the first message.
+pub(crate) const TITLE_CHARS: usize = 80;
 
-/// What is kept of a session that begins.
-pub(crate) fn began(cwd: &str, client: Json, agent: Option<&str>) -> Json {
+/// Returns the conversation metadata for a new session.
+pub(crate) fn new_session_metadata(cwd: &str, client: Json, agent: Option<&str>) -> Json {
     let mut acp = note(cwd, agent);
     acp.insert("client", client);
     object([("acp", Json::Object(acp))])
@@ -39,9 +40,8 @@ fn note(cwd: &str, agent: Option<&str>) -> Object {
     note
 }
 
-/// Notes that a fork works in another folder than the conversation it belongs to, or with another
-/// agent.
-pub(crate) fn forked(
+/// Records that a fork has another working directory or another agent than its conversation.
+pub(crate) fn record_fork(
     engine: &Engine,
     call: &Call,
     fork: &BranchView,
@@ -49,8 +49,8 @@ pub(crate) fn forked(
     agent: Option<&str>,
 ) -> Result<()> {
     let conversation = engine.conversation(call, &fork.conversation)?;
-    let same_agent = agent.is_none() || noted(&conversation, fork.id, "agent") == agent;
-    if same_agent && noted(&conversation, fork.id, "cwd") == Some(cwd) {
+    let same_agent = agent.is_none() || session_note(&conversation, fork.id, "agent") == agent;
+    if same_agent && session_note(&conversation, fork.id, "cwd") == Some(cwd) {
         return Ok(());
     }
     let mut metadata = conversation.metadata.as_object().cloned().unwrap_or_default();
@@ -74,14 +74,19 @@ fn into_object(json: Json) -> Option<Object> {
     }
 }
 
-/// What is noted for a branch.
-fn noted<'c>(conversation: &'c ConversationView, branch: BranchId, name: &str) -> Option<&'c str> {
+/// Returns a field recorded for a branch.
+fn session_note<'c>(
+    conversation: &'c ConversationView,
+    branch: BranchId,
+    name: &str,
+) -> Option<&'c str> {
     let acp = conversation.metadata.get("acp")?;
     let own = acp.get("forks").and_then(|forks| forks.get(&branch.to_string()));
     own.unwrap_or(acp).get(name).and_then(Json::as_str)
 }
 
-/// One page of sessions, and where the next begins; with an agent, only its own.
+/// Returns one page of sessions and the cursor of the next; with an agent, only that agent's
+/// sessions.
 pub(crate) fn page(
     engine: &Engine,
     call: &Call,
@@ -91,9 +96,9 @@ pub(crate) fn page(
 ) -> Result<(Vec<Json>, Option<String>)> {
     let mut sessions = Vec::new();
     let mut cursor = cursor.map(str::to_owned);
-    let metadata = Some(may_have(cwd, agent));
+    let metadata = Some(metadata_filter(cwd, agent));
     let query = RecentQuery { metadata, ..RecentQuery::default() };
-    let mut limit = CONVERSATIONS;
+    let mut limit = PAGE_CONVERSATIONS;
     loop {
         let page = Page { cursor, limit: Some(limit) };
         let found = engine.recent_conversations(call, &query, page)?;
@@ -101,18 +106,19 @@ pub(crate) fn page(
             add(engine, call, conversation, (cwd, agent), &mut sessions)?;
         }
         cursor = found.next;
-        // A page that holds nothing would look like the end to whoever only looks at that.
+        // Some clients take an empty page for the end of the list.
         if !sessions.is_empty() || cursor.is_none() {
             return Ok((sessions, cursor));
         }
-        // Each page looks once, if shortly, at all there are: so the next one is longer.
+        // Each page scans all conversations briefly, so the next one is larger.
         limit = engine.limits().page_rows.min(limit * 2);
     }
 }
 
-/// Whether a conversation may have sessions of that folder and that agent, by its metadata alone.
-/// What says nothing of folders may have been said anywhere, but by no agent that was recorded.
-fn may_have(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
+/// Returns a filter on metadata that rejects conversations that cannot have sessions with this
+/// working directory and agent. Without `acp` metadata a conversation may have any working
+/// directory, but it has no recorded agent.
+fn metadata_filter(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
     let wanted = [("cwd", cwd.map(str::to_owned)), ("agent", agent.map(str::to_owned))];
     let recorded = agent.is_some();
     WantedMetadata(Arc::new(move |metadata| {
@@ -130,8 +136,8 @@ fn may_have(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
     }))
 }
 
-/// A page as clients get it.
-pub(crate) fn told(sessions: Vec<Json>, next: Option<String>) -> Json {
+/// Returns a page in the protocol's form.
+pub(crate) fn list_result(sessions: Vec<Json>, next: Option<String>) -> Json {
     let mut page = Object::new();
     page.insert("sessions", sessions.into());
     if let Some(next) = next {
@@ -150,16 +156,16 @@ fn add(
 ) -> Result<()> {
     let id = &conversation.id;
     for branch in engine.branches(call, id)? {
-        if agent.is_some() && noted(conversation, branch.id, "agent") != agent {
+        if agent.is_some() && session_note(conversation, branch.id, "agent") != agent {
             continue;
         }
         let tip = match branch.tip {
             Some(tip) => Some(engine.turn(call, TurnRef::within(id.clone(), tip))?),
             None => None,
         };
-        let told = || tip.as_ref().and_then(said_in);
-        let noted = noted(conversation, branch.id, "cwd");
-        let Some(folder) = noted.or_else(told) else { continue };
+        let from_turn = || tip.as_ref().and_then(turn_cwd);
+        let noted = session_note(conversation, branch.id, "cwd");
+        let Some(folder) = noted.or_else(from_turn) else { continue };
         if cwd.is_some_and(|wanted| wanted != folder) {
             continue;
         }
@@ -174,14 +180,21 @@ fn add(
     Ok(())
 }
 
-/// Where a turn was said, as its metadata tells.
-fn said_in(turn: &TurnView) -> Option<&str> {
+/// Returns the working directory recorded with a turn.
+fn turn_cwd(turn: &TurnView) -> Option<&str> {
     turn.metadata.source_info.as_ref()?.get("workspace")?.get("cwd")?.as_str()
 }
 
-/// The title of a session: the conversation's own or the beginning of what was first said, and
-/// the branch's name where it is not the main one.
-pub(crate) fn title(
+/// Returns the update that tells a client the title of a session.
+pub(crate) fn title_update(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Json> {
+    let conversation = engine.conversation(call, &branch.conversation)?;
+    let title = title(engine, call, &conversation, branch)?;
+    Ok(json!({ "sessionUpdate": "session_info_update", "title": title }))
+}
+
+/// Returns the title of a session: the conversation's own or the beginning of its first message,
+/// followed by the branch's name unless that is `main`.
+fn title(
     engine: &Engine,
     call: &Call,
     conversation: &ConversationView,
@@ -189,7 +202,7 @@ pub(crate) fn title(
 ) -> Result<Option<String>> {
     let title = match &conversation.title {
         Some(title) => Some(title.clone()),
-        None => first_words(engine, call, branch)?,
+        None => first_message(engine, call, branch)?,
     };
     Ok(title.map(|title| match branch.name.as_str() {
         "main" => title,
@@ -197,12 +210,12 @@ pub(crate) fn title(
     }))
 }
 
-fn first_words(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Option<String>> {
+fn first_message(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Option<String>> {
     let to = Reference::parse(&branch.id.to_string())?;
     let query = PathQuery { limit: Some(1), ..PathQuery::of(branch.conversation.clone()).to(to) };
     let first = engine.path(call, query)?.turns.pop();
     Ok(first.and_then(|first| match first.content {
-        Content::Kept(body) => Some(body.preview(TITLE)),
+        Content::Kept(body) => Some(body.preview(TITLE_CHARS)),
         Content::Purged(_) => None,
     }))
 }

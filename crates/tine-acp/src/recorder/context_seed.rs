@@ -1,39 +1,39 @@
-//! A seed: the record of a conversation, for an agent that was not there.
+//! The seed: the transcript of a conversation for an agent that was not part of it.
 //!
-//! It goes in front of the first question of a session, as one text. What it cannot tell is
-//! counted, and the count is told to the client and noted with the question. The same path gives
-//! the same seed.
+//! It goes before the first question of a session, as one text. What it leaves out is counted; the
+//! counts are shown to the client and recorded with the question. The same path gives the same
+//! seed.
 
 use tine_core::{Digest, Json, Role, TurnId};
 use tine_engine::{Call, Engine, PathQuery, Result, Selection, TurnView};
 use tine_store::Content;
 
-use crate::json::json;
+use crate::json_macro::json;
 
-/// Bytes of a seed at most; older turns are left out.
+/// The largest seed; older turns are left out.
 const MOST_BYTES: usize = 256 << 10;
 
-/// Turns that are looked at, from the last.
+/// The most turns that are read.
 const MOST_TURNS: usize = 4_096;
 
-/// Bytes of a result, or of a call's parameters, that are told.
+/// The longest result or parameters of a call that are included whole.
 const RESULT_BYTES: usize = 4 << 10;
 
-const BEGINNING: &str = "<conversation-so-far>\nThis session goes on with an earlier conversation. \
-    Here is its record, oldest first. Take it as what was said between us; answer only what \
-    follows behind it.\n";
+const BEGINNING: &str = "<conversation-so-far>\nThis session continues an earlier conversation. \
+    Here is its transcript, oldest message first. Treat it as what we said so far; answer only what \
+    follows it.\n";
 const END: &str = "</conversation-so-far>\n\n";
 
-/// What stands in front of a question.
+/// The transcript before a question.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Seed {
+pub(super) struct ContextSeed {
     pub text: String,
-    losses: Losses,
+    losses: SeedLosses,
 }
 
-/// What a seed does not tell.
+/// What a seed leaves out.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Losses {
+struct SeedLosses {
     turns: usize,
     turns_left_out: usize,
     results_shortened: usize,
@@ -42,9 +42,9 @@ struct Losses {
     erased: usize,
 }
 
-impl Seed {
-    /// The record of the path to a turn.
-    pub(super) fn of(engine: &Engine, call: &Call, to: TurnId) -> Result<Seed> {
+impl ContextSeed {
+    /// Creates the transcript of the path to a turn.
+    pub(super) fn of(engine: &Engine, call: &Call, to: TurnId) -> Result<ContextSeed> {
         let mut query = PathQuery {
             conversation: None,
             to: Some(to.into()),
@@ -62,24 +62,24 @@ impl Seed {
             query.cursor = page.next;
         };
         let prompt = root.and_then(|root| root.system_prompt);
-        Ok(Seed::from(prompt.as_deref(), &turns))
+        Ok(ContextSeed::from(prompt.as_deref(), &turns))
     }
 
-    fn from(prompt: Option<&str>, turns: &[TurnView]) -> Seed {
+    fn from(prompt: Option<&str>, turns: &[TurnView]) -> ContextSeed {
         let depth = turns.last().map_or(0, |turn| turn.depth as usize);
-        let mut losses = Losses::default();
-        let mut told = Vec::new();
+        let mut losses = SeedLosses::default();
+        let mut texts = Vec::new();
         let mut bytes = 0;
         for turn in turns.iter().rev() {
             let mut lost = losses.clone();
-            let text = words(turn, &mut lost);
+            let text = turn_text(turn, &mut lost);
             bytes += text.len();
-            if bytes > MOST_BYTES && !told.is_empty() {
+            if bytes > MOST_BYTES && !texts.is_empty() {
                 break;
             }
             losses = lost;
             losses.turns += 1;
-            told.push(text);
+            texts.push(text);
         }
         losses.turns_left_out = depth.saturating_sub(losses.turns);
         let mut text = BEGINNING.to_owned();
@@ -88,16 +88,16 @@ impl Seed {
         }
         if losses.turns_left_out > 0 {
             let left = losses.turns_left_out;
-            text.push_str(&format!("\n[{left} earlier messages are left out]\n"));
+            text.push_str(&format!("\n[{left} earlier messages left out]\n"));
         }
-        told.iter().rev().for_each(|turn| text.push_str(turn));
+        texts.iter().rev().for_each(|turn| text.push_str(turn));
         text.push_str(END);
-        Seed { text, losses }
+        ContextSeed { text, losses }
     }
 
-    /// What a context that is made from it lacks, for programs.
-    pub(super) fn told(&self) -> Json {
-        let Losses { turns, turns_left_out, results_shortened, .. } = self.losses;
+    /// Returns what the seed contains and leaves out, for programs.
+    pub(super) fn to_json(&self) -> Json {
+        let SeedLosses { turns, turns_left_out, results_shortened, .. } = self.losses;
         json!({
             "kind": "seed",
             "sha256": Digest::of(self.text.as_bytes()).to_hex(),
@@ -114,12 +114,12 @@ impl Seed {
         })
     }
 
-    /// The same for people.
+    /// Returns the same for people.
     pub(super) fn label(&self) -> String {
         let counts = [
             (self.losses.turns_left_out, "earlier messages"),
-            (self.losses.results_shortened, "results of tools in part"),
-            (self.losses.media_left_out, "images and the like"),
+            (self.losses.results_shortened, "tool results in part"),
+            (self.losses.media_left_out, "images or audio"),
             (self.losses.thoughts_left_out, "thoughts"),
             (self.losses.erased, "erased messages"),
         ];
@@ -133,14 +133,14 @@ impl Seed {
             false => format!(" Left out: {}.", lost.join(", ")),
         };
         format!(
-            "Context reconstructed: this agent was given the record of {} messages as text. Modes \
-             and configuration are not part of it, and files are as they are now.{lost}\n",
+            "Context reconstructed: this agent was given a transcript of {} messages. Modes and \
+             configuration are not included, and files are in their current state.{lost}\n",
             self.losses.turns
         )
     }
 }
 
-fn words(turn: &TurnView, losses: &mut Losses) -> String {
+fn turn_text(turn: &TurnView, losses: &mut SeedLosses) -> String {
     let speaker = match turn.role {
         Role::User => "User".to_owned(),
         Role::Assistant => "Assistant".to_owned(),
@@ -152,17 +152,17 @@ fn words(turn: &TurnView, losses: &mut Losses) -> String {
         return format!("\n{speaker}:\n[erased]\n");
     };
     let blocks = body.blocks().unwrap_or_default();
-    let told: Vec<String> =
-        blocks.iter().filter_map(|block| told(block, turn.role, losses)).collect();
-    if told.is_empty() {
+    let texts: Vec<String> =
+        blocks.iter().filter_map(|block| block_text(block, turn.role, losses)).collect();
+    if texts.is_empty() {
         return String::new();
     }
-    // A record must not end where somebody says that it does.
-    let told = told.join("\n").replace("</conversation-so-far>", "<\\/conversation-so-far>");
-    format!("\n{speaker}:\n{told}\n")
+    // Content must not be able to end the transcript.
+    let texts = texts.join("\n").replace("</conversation-so-far>", "<\\/conversation-so-far>");
+    format!("\n{speaker}:\n{texts}\n")
 }
 
-fn told(block: &Json, role: Role, losses: &mut Losses) -> Option<String> {
+fn block_text(block: &Json, role: Role, losses: &mut SeedLosses) -> Option<String> {
     let member = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
     match member("type") {
         "text" | "summary" if role == Role::Tool => Some(shortened(member("text"), losses)),
@@ -196,7 +196,7 @@ fn told(block: &Json, role: Role, losses: &mut Losses) -> Option<String> {
     }
 }
 
-fn shortened(text: &str, losses: &mut Losses) -> String {
+fn shortened(text: &str, losses: &mut SeedLosses) -> String {
     if text.len() <= RESULT_BYTES {
         return text.to_owned();
     }

@@ -1,4 +1,4 @@
-//! A client over pipes, and a world of one store for several of them.
+//! A client over pipes, and a store that several clients share.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{self, Receiver};
@@ -12,46 +12,46 @@ use tine_core::{BranchId, ConversationId, TurnId};
 use tine_engine::{BranchView, Call, Engine, PathQuery, TurnRef, TurnView};
 use tine_sqlite::SqliteStore;
 
-/// Longer than anything takes; only a defect waits for so long.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Only a defect takes this long.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The folder that sessions work in.
+/// The working directory of sessions.
 pub const CWD: &str = "/work";
 
-/// One store.
-pub struct World {
+pub struct TestStore {
     pub engine: Engine,
     pub call: Call,
     folder: TempDir,
 }
 
-impl World {
+impl TestStore {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        World { engine: engine(&folder), call: Call::by("tester"), folder }
+        TestStore { engine: engine(&folder), call: Call::by("tester"), folder }
     }
 
-    /// A client of an agent that echoes, which has said hello.
+    /// Returns an initialized client of an echoing agent.
     pub fn client(&self) -> Client {
         self.client_of(Responder::Echo)
     }
 
-    /// The same with another model. Each agent has an engine of its own, as processes have.
+    /// Returns an initialized client of an agent with this model. Each agent has its own engine, as
+    /// processes do.
     pub fn client_of(&self, model: Responder) -> Client {
-        let mut client = self.stranger(model);
+        let mut client = self.uninitialized_client(model);
         let hello =
             json!({ "protocolVersion": 1, "clientInfo": { "name": "test", "version": "1" } });
         client.ask("initialize", hello);
         client
     }
 
-    /// A client that has not said hello.
-    pub fn stranger(&self, model: Responder) -> Client {
+    /// Returns a client that has not sent `initialize`.
+    pub fn uninitialized_client(&self, model: Responder) -> Client {
         let agent = Agent::new(engine(&self.folder), self.call.clone(), model);
         Client::of(move |input, output| tine_acp::serve(&agent, input, output))
     }
 
-    /// A client of a command that is recorded.
+    /// Returns a client of the recorder.
     pub fn recorded(&self, command: &[&str], line_bytes: usize) -> Client {
         let recorder = Recorder {
             engine: engine(&self.folder),
@@ -69,7 +69,7 @@ impl World {
         self.engine.branch_by_id(&self.call, id).expect("the branch of the session")
     }
 
-    /// The turns of a session, root first.
+    /// Returns the turns of a session, in order.
     pub fn turns(&self, session: &str) -> Vec<TurnView> {
         let branch = self.branch(session);
         let Some(tip) = branch.tip else { return Vec::new() };
@@ -93,7 +93,7 @@ fn engine(folder: &TempDir) -> Engine {
     Engine::new(SqliteStore::open(folder.path()).expect("a folder becomes a store"))
 }
 
-/// What was said in a prompt, and how it ended.
+/// The result of a prompt.
 pub struct Exchange {
     pub user: String,
     pub agent: String,
@@ -106,7 +106,7 @@ pub struct Client {
     output: Receiver<Value>,
     serving: Option<JoinHandle<io::Result<()>>>,
     next: u64,
-    /// Updates that nobody has looked at yet.
+    /// Updates that were not asserted on yet.
     updates: Vec<Value>,
 }
 
@@ -134,14 +134,14 @@ impl Client {
         input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("the agent reads");
     }
 
-    /// The next message, whatever it is.
-    pub fn hear(&mut self) -> Value {
-        let message = self.output.recv_timeout(PATIENCE).expect("the agent says something");
+    /// Returns the next message.
+    pub fn next_message(&mut self) -> Value {
+        let message = self.output.recv_timeout(TIMEOUT).expect("the agent says something");
         assert_eq!(message["jsonrpc"], "2.0");
         message
     }
 
-    /// Sends a request, and waits for nothing.
+    /// Sends a request without waiting for its response.
     pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let id = self.next;
@@ -155,10 +155,10 @@ impl Client {
         self.line(notification.to_string().as_bytes());
     }
 
-    /// Waits for the answer to a request; what comes before it is kept.
+    /// Waits for the response to a request, and keeps the updates before it.
     pub fn answer(&mut self, id: u64) -> Value {
         loop {
-            let message = self.hear();
+            let message = self.next_message();
             if message.get("method").is_some() {
                 self.updates.push(message);
             } else {
@@ -171,7 +171,7 @@ impl Client {
     /// Waits for the next update of a kind.
     pub fn await_update(&mut self, kind: &str) -> Value {
         loop {
-            let message = self.hear();
+            let message = self.next_message();
             assert_eq!(message["method"], "session/update", "{message}");
             self.updates.push(message.clone());
             if message["params"]["update"]["sessionUpdate"] == kind {
@@ -180,7 +180,7 @@ impl Client {
         }
     }
 
-    /// Asks, and takes the result.
+    /// Sends a request and returns its result.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         let answer = self.answer(id);
@@ -188,7 +188,7 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// Asks, and takes the error.
+    /// Sends a request and returns its error.
     pub fn refused(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         let answer = self.answer(id);
@@ -196,7 +196,7 @@ impl Client {
         answer["error"].clone()
     }
 
-    /// The updates since somebody last looked, all of one session.
+    /// Returns and clears the updates so far, which must all be of one session.
     pub fn updates(&mut self, session: &str) -> Vec<Value> {
         let mut updates = std::mem::take(&mut self.updates);
         for update in &updates {
@@ -233,7 +233,7 @@ impl Client {
         forked["sessionId"].as_str().expect("a session's id").to_owned()
     }
 
-    /// The whole session as a load replays it: kind, message id and text of each update.
+    /// Loads a session and returns the kind, message id and text of each replayed update.
     pub fn replay(&mut self, session: &str) -> Vec<(String, String, String)> {
         self.updates.clear();
         self.ask("session/load", json!({ "sessionId": session, "cwd": CWD, "mcpServers": [] }));
@@ -246,7 +246,7 @@ impl Client {
         shown.collect()
     }
 
-    /// Closes the input and waits for the agent's end.
+    /// Closes the input and waits for the agent to end.
     pub fn end(&mut self) {
         self.input = None;
         if let Some(serving) = self.serving.take() {

@@ -1,46 +1,46 @@
-//! The outline of a message that is not read as a whole, because it is too long or breaks the
-//! rules of the strict reader: what it is about, picked out while it goes past, in little memory.
+//! The outline of a message that is not parsed as a whole because it is too long or breaks the
+//! rules of the strict reader. Found while scanning, in constant memory.
 //!
-//! It is written by hand because a JSON reader needs the whole message, which may be larger than
-//! memory, and returns nothing for one that it refuses. Short strings, numbers and the like are kept
-//! that are members of the message or of an object not too deep in it; of a repeated member the
-//! last. The rest is not looked at.
+//! Written by hand because a JSON reader needs the whole message, which may be larger than memory,
+//! and returns nothing for a message that it refuses. The outline has the short strings, numbers
+//! and literals that are members of the message or of objects near its top; of a repeated member,
+//! the last.
 
 use tine_core::Json;
 use tine_core::json::{BytePart, Object, Scanner, parse};
 
-/// Objects within each other whose members are kept.
+/// Nesting levels of objects whose members are kept.
 const LEVELS: usize = 3;
 
-/// Bytes of a name or a value that is kept.
+/// The longest name or value that is kept.
 const BYTES: usize = 1 << 10;
 
-/// Members that are kept.
+/// The most members that are kept.
 const MEMBERS: usize = 64;
 
-/// Reads a message as it comes.
+/// Scans a message piece by piece.
 #[derive(Debug, Default)]
-pub(crate) struct Skim {
+pub(crate) struct OutlineScanner {
     outline: Object,
     members: usize,
-    /// The names of the objects that are open, without the message itself.
+    /// The names of the open objects, without the message itself.
     path: Vec<String>,
     begun: bool,
-    /// The name of the member whose value is next.
+    /// The name of the member whose value follows.
     name: Option<String>,
-    /// Lists and objects that are open inside of something that is not kept.
-    passed_over: usize,
+    /// Open arrays and objects inside a value that is not kept.
+    skipped_depth: usize,
     scanner: Scanner,
-    /// A text that is being read, with its quotes.
+    /// The string that is being read, with its quotes.
     text: Vec<u8>,
-    /// A number or a word that is being read.
+    /// The number or literal that is being read.
     word: Vec<u8>,
 }
 
-impl Skim {
-    /// Returns the outline of a message that is there as a whole.
+impl OutlineScanner {
+    /// Returns the outline of a complete message.
     pub(crate) fn of(message: &[u8]) -> Json {
-        let mut skim = Skim::default();
+        let mut skim = OutlineScanner::default();
         skim.read(message);
         skim.outline()
     }
@@ -49,7 +49,6 @@ impl Skim {
         bytes.iter().for_each(|byte| self.step(*byte));
     }
 
-    /// What was kept.
     pub(crate) fn outline(mut self) -> Json {
         self.end_word();
         Json::Object(self.outline)
@@ -67,17 +66,17 @@ impl Skim {
             return;
         }
         match byte {
-            b'{' if self.passed_over == 0 && self.opens() => {}
-            b'{' | b'[' => self.passed_over += 1,
+            b'{' if self.skipped_depth == 0 && self.opens() => {}
+            b'{' | b'[' => self.skipped_depth += 1,
             b'}' | b']' => self.close(),
             b',' | b' ' | b'\t' | b'\r' => self.end_word(),
             b':' => {}
-            _ if self.passed_over == 0 && self.word.len() < BYTES => self.word.push(byte),
+            _ if self.skipped_depth == 0 && self.word.len() < BYTES => self.word.push(byte),
             _ => {}
         }
     }
 
-    /// Whether the object that begins is one whose members are kept.
+    /// Returns whether the members of the object that begins are kept.
     fn opens(&mut self) -> bool {
         if !self.begun {
             self.begun = true;
@@ -94,16 +93,16 @@ impl Skim {
 
     fn close(&mut self) {
         self.end_word();
-        match self.passed_over {
+        match self.skipped_depth {
             0 => drop(self.path.pop()),
-            _ => self.passed_over -= 1,
+            _ => self.skipped_depth -= 1,
         }
         self.name = None;
     }
 
     fn end_text(&mut self) {
         let text = std::mem::take(&mut self.text);
-        if self.passed_over > 0 {
+        if self.skipped_depth > 0 {
             return;
         }
         let whole = parse(&text, 0).ok();
@@ -142,17 +141,16 @@ impl Skim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::json;
+    use crate::json_macro::json;
 
     fn outline(text: &str) -> Json {
-        let mut skim = Skim::default();
-        // In small pieces, as lines come.
+        let mut skim = OutlineScanner::default();
         text.as_bytes().chunks(3).for_each(|piece| skim.read(piece));
         skim.outline()
     }
 
     #[test]
-    fn what_a_message_is_about_is_kept_wherever_it_stands() {
+    fn short_members_are_kept_wherever_they_are() {
         let long = "x".repeat(BYTES * 3);
         let message = json!({
             "jsonrpc": "2.0", "id": 7, "method": "session/update",
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_has_no_outline() {
+    fn text_that_is_no_message_has_no_outline() {
         for text in ["", "x", "[1,2]", "\"id\"", "}{", "{\"id\"", "{{{{", "]]]]"] {
             assert_eq!(outline(text), json!({}), "{text}");
         }

@@ -1,33 +1,33 @@
-//! Exact JSON values written as literals.
+//! A macro that writes exact JSON values as literals.
 
-/// Builds a [`Json`](tine_core::Json) from a literal, as `serde_json::json!` builds its own value.
-/// An expression is whatever converts into a `Json`.
+/// Builds a [`Json`](tine_core::Json) from a literal, like `serde_json::json!`. Expressions are
+/// converted with `Into<Json>`.
 macro_rules! json {
     (@member $object:ident) => {};
     (@member $object:ident $name:literal : { $($value:tt)* } $(, $($rest:tt)*)?) => {
-        $object.insert($name, $crate::json::json!({ $($value)* }));
-        $crate::json::json!(@member $object $($($rest)*)?);
+        $object.insert($name, $crate::json_macro::json!({ $($value)* }));
+        $crate::json_macro::json!(@member $object $($($rest)*)?);
     };
     (@member $object:ident $name:literal : [ $($value:tt)* ] $(, $($rest:tt)*)?) => {
-        $object.insert($name, $crate::json::json!([ $($value)* ]));
-        $crate::json::json!(@member $object $($($rest)*)?);
+        $object.insert($name, $crate::json_macro::json!([ $($value)* ]));
+        $crate::json_macro::json!(@member $object $($($rest)*)?);
     };
     (@member $object:ident $name:literal : null $(, $($rest:tt)*)?) => {
         $object.insert($name, tine_core::Json::Null);
-        $crate::json::json!(@member $object $($($rest)*)?);
+        $crate::json_macro::json!(@member $object $($($rest)*)?);
     };
     (@member $object:ident $name:literal : $value:expr $(, $($rest:tt)*)?) => {
         $object.insert($name, tine_core::Json::from($value));
-        $crate::json::json!(@member $object $($($rest)*)?);
+        $crate::json_macro::json!(@member $object $($($rest)*)?);
     };
 
     ({ $($members:tt)* }) => {{
         #[allow(unused_mut)]
         let mut object = tine_core::json::Object::new();
-        $crate::json::json!(@member object $($members)*);
+        $crate::json_macro::json!(@member object $($members)*);
         tine_core::Json::Object(object)
     }};
-    ([ $($item:tt),* $(,)? ]) => { tine_core::Json::Array(vec![$($crate::json::json!($item)),*]) };
+    ([ $($item:tt),* $(,)? ]) => { tine_core::Json::Array(vec![$($crate::json_macro::json!($item)),*]) };
     ([ $($item:expr),* $(,)? ]) => { tine_core::Json::Array(vec![$(tine_core::Json::from($item)),*]) };
     (null) => { tine_core::Json::Null };
     ($value:expr) => { tine_core::Json::from($value) };
