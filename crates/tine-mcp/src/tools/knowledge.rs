@@ -1,5 +1,4 @@
-//! Tools about what was learned: entities, where their fields come from, how they hang together,
-//! and the runs that found them.
+//! Tools for knowledge: entities, provenance, relationships, interpretation runs, sources.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,132 +11,48 @@ use tine_engine::{
 };
 
 use super::store::{metadata, wait};
-use super::{Effect, Spec, ToolContext, typed};
-use crate::answer::{Answer, Cuts, Rows, count, lean, list_or_null};
-use crate::arguments::{end, entity, source, times};
-use crate::forms;
-use crate::refusal::Refusal;
-use crate::schema;
-use crate::typed::{Members, arguments, choices};
+use super::{ToolContext, ToolSpec, tools};
+use crate::answer::{AnswerPage, ToolAnswer, Truncator, counted, list_or_null, without_nulls};
+use crate::mcp_error::McpError;
+use crate::record_json;
+use crate::shared_arguments::{end, entity, optional_time, source};
+use crate::typed_arguments::{Members, arguments, choices};
 
-pub(super) const TOOLS: &[Spec] = &[
-    Spec {
-        name: "retrieve_entities",
-        about: "Find what is known: people, tasks, decisions, messages … by type or words.",
-        effect: Effect::Reads,
-        core: true,
-        memory: Some(true),
-        paged: true,
-        input: schema::of::<EntitiesArguments>,
-        output: &[("entities", "array")],
-        run: typed!(EntitiesArguments, retrieve_entities),
-    },
-    Spec {
-        name: "retrieve_entity_snapshot",
-        about: "What holds of one entity, now or as of a time.",
-        effect: Effect::Reads,
-        core: true,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<SnapshotArguments>,
-        output: &[("entity_id", "string"), ("fields", "object")],
-        run: typed!(SnapshotArguments, retrieve_entity_snapshot),
-    },
-    Spec {
-        name: "list_observations",
-        about: "Everything ever observed of an entity, oldest first: all versions of a message, \
-                on every branch.",
-        effect: Effect::Reads,
-        core: true,
-        memory: None,
-        paged: true,
-        input: schema::of::<EntityArguments>,
-        output: &[("entity_id", "string"), ("observations", "array")],
-        run: typed!(EntityArguments, list_observations),
-    },
-    Spec {
-        name: "retrieve_field_provenance",
-        about: "For each field of an entity: the observation, run, source and words it comes from.",
-        effect: Effect::Reads,
-        core: false,
-        memory: Some(true),
-        paged: true,
-        input: schema::of::<ProvenanceArguments>,
-        output: &[("entity_id", "string"), ("fields", "array")],
-        run: typed!(ProvenanceArguments, retrieve_field_provenance),
-    },
-    Spec {
-        name: "create_relationship",
-        about: "Relate two things.",
-        effect: Effect::Settles,
-        core: false,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<RelationshipArguments>,
-        output: &[("outcome", "string"), ("type", "string")],
-        run: typed!(RelationshipArguments, create_relationship),
-    },
-    Spec {
-        name: "list_relationships",
-        about: "Relationships of one thing, or all.",
-        effect: Effect::Reads,
-        core: false,
-        memory: Some(true),
-        paged: true,
-        input: schema::of::<RelationshipsArguments>,
-        output: &[("relationships", "array")],
-        run: typed!(RelationshipsArguments, list_relationships),
-    },
-    Spec {
-        name: "correct",
-        about: "Say what is right of an entity, when the user has said so. Outranks everything \
-                but a later correction. A message is not corrected but edited (edit_turn).",
-        effect: Effect::Adds,
-        core: false,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<CorrectArguments>,
-        output: &[("entity_id", "string"), ("observation_id", "string")],
-        run: typed!(CorrectArguments, correct),
-    },
-    Spec {
-        name: "list_interpretations",
-        about: "Runs of interpreters over a source, or all; with open, those that wait or work.",
-        effect: Effect::Reads,
-        core: false,
-        memory: Some(true),
-        paged: true,
-        input: schema::of::<RunsArguments>,
-        output: &[("interpretations", "array")],
-        run: typed!(RunsArguments, list_interpretations),
-    },
-    Spec {
-        name: "reinterpret",
-        about: "Read sources again. Old runs stay; two runs can be compared by their observations.",
-        effect: Effect::Adds,
-        core: false,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<ReinterpretArguments>,
-        output: &[("interpretations", "array")],
-        run: typed!(ReinterpretArguments, reinterpret),
-    },
-    Spec {
-        name: "retrieve_source",
-        about: "A source and a stretch of its text (base64 where it is none).",
-        effect: Effect::Reads,
-        core: false,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<SourceArguments>,
-        output: &[("source_id", "string"), ("size_bytes", "integer")],
-        run: typed!(SourceArguments, retrieve_source),
-    },
-];
+pub(super) const TOOLS: &[ToolSpec] = tools! {
+    ReadOnly retrieve_entities(EntitiesArguments) [core memory_only paged] [("entities", "array")]
+        "Find entities (people, tasks, decisions, messages …) by type or text.";
+    ReadOnly retrieve_entity_snapshot(SnapshotArguments) [core memory_only]
+        [("entity_id", "string"), ("fields", "object")]
+        "The fields of one entity, now or as of a time.";
+    ReadOnly list_observations(EntityArguments) [core paged]
+        [("entity_id", "string"), ("observations", "array")]
+        "All observations of an entity, oldest first: every version of a message, on every \
+         branch.";
+    ReadOnly retrieve_field_provenance(ProvenanceArguments) [memory_only paged]
+        [("entity_id", "string"), ("fields", "array")]
+        "Where each field of an entity comes from: observation, run, source and quoted text.";
+    Idempotent create_relationship(RelationshipArguments) [memory_only]
+        [("outcome", "string"), ("type", "string")]
+        "Relate two entities, sources, turns or conversations.";
+    ReadOnly list_relationships(RelationshipsArguments) [memory_only paged]
+        [("relationships", "array")]
+        "List relationships, of one record or all.";
+    Additive correct(CorrectArguments) [memory_only]
+        [("entity_id", "string"), ("observation_id", "string")]
+        "Correct fields of an entity when the user says so. Overrides everything except later \
+         corrections. For messages use edit_turn.";
+    ReadOnly list_interpretations(RunsArguments) [memory_only paged] [("interpretations", "array")]
+        "List interpretation runs, of one source or all; with open, only queued and running ones.";
+    Additive reinterpret(ReinterpretArguments) [memory_only] [("interpretations", "array")]
+        "Interpret sources again. Old runs and their observations are kept.";
+    ReadOnly retrieve_source(RetrieveSourceArguments) [memory_only]
+        [("source_id", "string"), ("size_bytes", "integer")]
+        "Read a source, or a byte range of it (base64 unless it is text).";
+};
 
 arguments!(EntitiesArguments {
     entity_type: Option<String>,
-    /// Words in its fields
+    /// Text in its fields
     query: Option<String>,
     include_deleted: Option<bool>,
 });
@@ -150,9 +65,9 @@ arguments!(EntityArguments {
 arguments!(SnapshotArguments {
     /// Id or turn_key
     entity_id: String,
-    /// As observed by this time
+    /// Observed by this time
     at: Option<String>,
-    /// As stored by this time
+    /// Stored by this time
     at_stored: Option<String>,
 });
 
@@ -162,7 +77,6 @@ arguments!(ProvenanceArguments {
     field: Option<String>,
 });
 
-/// The types of relationship there are.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum Relation {
@@ -197,32 +111,31 @@ arguments!(RelationshipArguments {
     r#type: Relation,
     /// ent_…, src_…, turn id or conversation:ID
     source: String,
-    /// The same
+    /// Same forms
     target: String,
     metadata: Option<Members>,
 });
 
-/// Which way.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Way {
+pub(super) enum RelationDirection {
     Both,
     Outgoing,
     Incoming,
 }
 
-choices!(Relation, Way);
+choices!(Relation, RelationDirection);
 
 arguments!(RelationshipsArguments {
     /// ent_…, src_…, turn id or conversation:ID
     of: Option<String>,
-    direction: Option<Way>,
+    direction: Option<RelationDirection>,
     r#type: Option<String>,
 });
 
 arguments!(CorrectArguments {
     entity_id: String,
-    /// As they should be; null clears one
+    /// Correct values; null clears a field
     fields: Members,
     observed_at: Option<String>,
 });
@@ -237,27 +150,27 @@ arguments!(ReinterpretArguments {
     mime_type: Option<String>,
     since: Option<String>,
     until: Option<String>,
-    /// Those whose last run failed
+    /// Only sources whose last run failed
     failed: Option<bool>,
     interpreter: Option<String>,
     wait: Option<bool>,
 });
 
-arguments!(SourceArguments {
+arguments!(RetrieveSourceArguments {
     source_id: String,
     /// First byte
     offset: Option<u64>,
     length: Option<u64>,
 });
 
-/// A listing as an answer.
-pub(super) fn listed(name: &str, what: &str, rows: Rows, more: Value) -> Answer {
+/// Returns a page of rows as an answer.
+pub(super) fn listed(name: &str, what: &str, rows: AnswerPage, more: Value) -> ToolAnswer {
     let text = match rows.items.len() {
         0 => format!("No {what}."),
-        number if rows.next.is_some() => format!("{}; there are more.", count(number, what)),
-        number => format!("{}.", count(number, what)),
+        number if rows.next.is_some() => format!("{} (more available).", counted(number, what)),
+        number => format!("{}.", counted(number, what)),
     };
-    let mut answer = Answer::new(text, more).recorded();
+    let mut answer = ToolAnswer::new(text, more).recorded();
     answer.data.insert(name.to_owned(), rows.items.into());
     if let Some(next) = rows.next {
         answer.data.insert("next".to_owned(), next.into());
@@ -271,18 +184,18 @@ pub(super) fn listed(name: &str, what: &str, rows: Rows, more: Value) -> Answer 
 fn retrieve_entities(
     context: &ToolContext,
     arguments: EntitiesArguments,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let query = EntityQuery {
         entity_type: arguments.entity_type,
         text: arguments.query,
         deleted: arguments.include_deleted.unwrap_or(false),
     };
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let found = context.engine.entities(&context.call, query.clone(), page)?;
             Ok((found.items, found.next))
         },
-        forms::entity,
+        record_json::entity,
     )?;
     Ok(listed("entities", "entities", rows, json!({})))
 }
@@ -290,31 +203,34 @@ fn retrieve_entities(
 fn retrieve_entity_snapshot(
     context: &ToolContext,
     arguments: SnapshotArguments,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let id = entity(context, &arguments.entity_id)?;
     let as_of = AsOf {
-        observed: times("at", arguments.at.as_deref())?,
-        stored: times("at_stored", arguments.at_stored.as_deref())?,
+        observed: optional_time("at", arguments.at.as_deref())?,
+        stored: optional_time("at_stored", arguments.at_stored.as_deref())?,
     };
     let found = context.engine.entity(&context.call, id, as_of)?;
-    // Names and types are words of whoever recorded them: they stand in the fields alone.
-    let fields = count(found.snapshot.fields.len(), "fields");
-    let observations = count(found.snapshot.observations, "observations");
+    // Names and types are recorded text: they appear in the fields only.
+    let fields = counted(found.snapshot.fields.len(), "fields");
+    let observations = counted(found.snapshot.observations, "observations");
     let text = format!("{}: {fields} from {observations}.", found.id);
-    let mut cuts = Cuts::new(context.room.text_bytes());
-    let mut form = forms::entity(found, &mut cuts);
-    form["cut"] = cuts.into_field();
-    Ok(Answer::new(text, form).recorded())
+    let mut truncator = Truncator::new(context.budget.text_bytes());
+    let mut form = record_json::entity(found, &mut truncator);
+    form["cut"] = truncator.into_field();
+    Ok(ToolAnswer::new(text, form).recorded())
 }
 
-fn list_observations(context: &ToolContext, arguments: EntityArguments) -> Result<Answer, Refusal> {
+fn list_observations(
+    context: &ToolContext,
+    arguments: EntityArguments,
+) -> Result<ToolAnswer, McpError> {
     let id = entity(context, &arguments.entity_id)?;
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let found = context.engine.observations(&context.call, id, page)?;
             Ok((found.items, found.next))
         },
-        forms::observation,
+        record_json::observation,
     )?;
     Ok(listed("observations", "observations", rows, json!({ "entity_id": id.to_string() })))
 }
@@ -322,21 +238,22 @@ fn list_observations(context: &ToolContext, arguments: EntityArguments) -> Resul
 fn retrieve_field_provenance(
     context: &ToolContext,
     arguments: ProvenanceArguments,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let id = entity(context, &arguments.entity_id)?;
     let field = arguments.field;
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let all = context.engine.field_provenance(&context.call, id, field.as_deref())?;
             window(all, page.cursor.as_deref(), page.limit)
         },
-        |found, cuts| {
+        |found, truncator| {
             let whole = format!("tine://entity/{id}");
             let evidence = found.evidence.into_iter().take(EVIDENCE_SHOWN);
-            let evidence: Vec<_> = evidence.map(|one| forms::evidence(one, cuts)).collect();
+            let evidence: Vec<_> =
+                evidence.map(|one| record_json::evidence(one, truncator)).collect();
             json!({
                 "field": found.field,
-                "value": cuts.value(forms::value(&found.value), &whole),
+                "value": truncator.value(record_json::value(&found.value), &whole),
                 "evidence": evidence,
             })
         },
@@ -344,19 +261,19 @@ fn retrieve_field_provenance(
     Ok(listed("fields", "fields", rows, json!({ "entity_id": id.to_string() })))
 }
 
-/// Pieces of evidence for one value that are shown.
+/// The most pieces of evidence for one value.
 const EVIDENCE_SHOWN: usize = 10;
 
-/// A page of something that is read as a whole.
+/// Returns a page of a list that is read as a whole.
 fn window<T>(
     all: Vec<T>,
     cursor: Option<&str>,
     limit: Option<usize>,
-) -> Result<(Vec<T>, Option<String>), Refusal> {
+) -> Result<(Vec<T>, Option<String>), McpError> {
     let from: usize = match cursor {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| {
-            Refusal::invalid("this cursor is none of this tool's").next("begin without a cursor")
+            McpError::invalid("unknown `cursor`").next("start again without a cursor")
         })?,
     };
     let limit = limit.unwrap_or(usize::MAX);
@@ -368,7 +285,7 @@ fn window<T>(
 fn create_relationship(
     context: &ToolContext,
     arguments: RelationshipArguments,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let request = NewRelationship {
         relation: arguments.r#type.name(),
         source: end(context, "source", &arguments.source.into())?,
@@ -376,81 +293,84 @@ fn create_relationship(
         metadata: metadata(arguments.metadata),
     };
     let made = context.engine.create_relationship(&context.call, request)?;
-    let outcome = forms::outcome(made.outcome);
+    let outcome = record_json::outcome(made.outcome);
     let text = format!("{} {} {}: {outcome}.", made.source, made.relation, made.target);
-    let mut form = forms::relationship(made);
+    let mut form = record_json::relationship(made);
     form["outcome"] = outcome.into();
-    Ok(Answer::new(text, form))
+    Ok(ToolAnswer::new(text, form))
 }
 
 fn list_relationships(
     context: &ToolContext,
     arguments: RelationshipsArguments,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let query = RelationshipQuery {
         end: arguments.of.map(|of| end(context, "of", &of.into())).transpose()?,
         direction: match arguments.direction {
-            None | Some(Way::Both) => Direction::Both,
-            Some(Way::Outgoing) => Direction::Outgoing,
-            Some(Way::Incoming) => Direction::Incoming,
+            None | Some(RelationDirection::Both) => Direction::Both,
+            Some(RelationDirection::Outgoing) => Direction::Outgoing,
+            Some(RelationDirection::Incoming) => Direction::Incoming,
         },
         relation: arguments.r#type,
     };
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let found = context.engine.relationships(&context.call, query.clone(), page)?;
             Ok((found.items, found.next))
         },
-        |found, _| forms::relationship(found),
+        |found, _| record_json::relationship(found),
     )?;
     Ok(listed("relationships", "relationships", rows, json!({})))
 }
 
-fn correct(context: &ToolContext, arguments: CorrectArguments) -> Result<Answer, Refusal> {
+fn correct(context: &ToolContext, arguments: CorrectArguments) -> Result<ToolAnswer, McpError> {
     let names = arguments.fields.0.keys().collect::<Vec<_>>().join(", ");
     let request = Correct {
         entity: entity(context, &arguments.entity_id)?,
         fields: arguments.fields.0,
-        observed_at: times("observed_at", arguments.observed_at.as_deref())?,
+        observed_at: optional_time("observed_at", arguments.observed_at.as_deref())?,
     };
     let made = context.engine.correct(&context.call, request)?;
     let id = made.observation.id;
     let text = format!("Corrected {names} of {}.", id.entity);
     let data = json!({ "entity_id": id.entity.to_string(), "observation_id": id.to_string() });
-    Ok(Answer::new(text, data))
+    Ok(ToolAnswer::new(text, data))
 }
 
 fn list_interpretations(
     context: &ToolContext,
     arguments: RunsArguments,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let query = RunQuery {
         source: arguments.source_id.as_deref().map(source).transpose()?,
         open: arguments.open.unwrap_or(false),
     };
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let found = context.engine.interpretations(&context.call, query.clone(), page)?;
             Ok((found.items, found.next))
         },
-        |run, cuts| forms::interpretation(&run, cuts),
+        |run, truncator| record_json::interpretation(&run, truncator),
     )?;
     Ok(listed("interpretations", "runs", rows, json!({})))
 }
 
-/// Runs whose whole account is in the answer of the call that made them.
+/// The most runs in an answer.
 const RUNS_SHOWN: usize = 20;
 
-fn reinterpret(context: &ToolContext, arguments: ReinterpretArguments) -> Result<Answer, Refusal> {
+fn reinterpret(
+    context: &ToolContext,
+    arguments: ReinterpretArguments,
+) -> Result<ToolAnswer, McpError> {
     let sources = arguments.source_ids.unwrap_or_default();
     let request = Reinterpret {
         sources: sources.iter().map(|id| source(id)).collect::<Result<_, _>>()?,
         mime_type: arguments.mime_type,
-        since: times("since", arguments.since.as_deref())?,
-        until: times("until", arguments.until.as_deref())?,
+        since: optional_time("since", arguments.since.as_deref())?,
+        until: optional_time("until", arguments.until.as_deref())?,
         failed: arguments.failed.unwrap_or(false),
         interpreter: arguments.interpreter,
-        // Waiting is done here, where it can be told how far it is.
+        // Waits here instead, where progress can be reported.
         wait: false,
     };
     let mut runs = context.engine.reinterpret(&context.call, request)?;
@@ -460,42 +380,45 @@ fn reinterpret(context: &ToolContext, arguments: ReinterpretArguments) -> Result
         runs = wait(context, &ids)?;
     }
     let found: usize = runs.iter().map(|run| run.observations.len()).sum();
-    let done = count(runs.len(), "runs");
+    let done = counted(runs.len(), "runs");
     let text = match waited {
-        true => format!("{done} done, {}.", count(found, "observations")),
-        false => format!("{done} queued; list_interpretations tells how they go."),
+        true => format!("{done} done, {}.", counted(found, "observations")),
+        false => format!("{done} queued; list_interpretations shows their status."),
     };
-    let mut cuts = Cuts::new(500);
+    let mut truncator = Truncator::new(500);
     let shown = runs.iter().take(RUNS_SHOWN);
-    let shown: Vec<_> = shown.map(|run| forms::interpretation(run, &mut cuts)).collect();
-    let mut told = cuts.told;
+    let shown: Vec<_> = shown.map(|run| record_json::interpretation(run, &mut truncator)).collect();
+    let mut notes = truncator.notes;
     if runs.len() > RUNS_SHOWN {
         let left = runs.len() - RUNS_SHOWN;
-        told.push(format!("{left} more runs: list_interpretations shows them"));
+        notes.push(format!("{left} more runs; list_interpretations shows them"));
     }
     let data = json!({
         "interpretations": shown,
         "runs": runs.len(),
-        "cut": list_or_null(told),
+        "cut": list_or_null(notes),
     });
-    Ok(Answer::new(text, data))
+    Ok(ToolAnswer::new(text, data))
 }
 
-fn retrieve_source(context: &ToolContext, arguments: SourceArguments) -> Result<Answer, Refusal> {
+fn retrieve_source(
+    context: &ToolContext,
+    arguments: RetrieveSourceArguments,
+) -> Result<ToolAnswer, McpError> {
     let id = source(&arguments.source_id)?;
     let found = context.engine.source(&context.call, id)?;
     let offset = arguments.offset.unwrap_or(0);
     let most: u64 = if arguments.length.is_some() { 48_000 } else { 6_000 };
     let length = arguments.length.unwrap_or(most).min(most);
-    let mut form = forms::source(&found);
+    let mut form = record_json::source(&found);
     if found.purged {
-        let text = format!("Source {id} was erased; its hash is left.");
-        return Ok(Answer::new(text, form));
+        let text = format!("Source {id} was purged; only its hash is left.");
+        return Ok(ToolAnswer::new(text, form));
     }
     let mut bytes = Vec::new();
     let mut at = 0_u64;
     let mut nth = 0;
-    // Pieces have one size; those before the stretch are passed over by reading the first.
+    // All pieces have the size of the first, so those before the range can be skipped.
     while let Some(piece) = context.engine.source_piece(&context.call, id, nth)? {
         let end = at + piece.len() as u64;
         if end > offset {
@@ -514,7 +437,7 @@ fn retrieve_source(context: &ToolContext, arguments: SourceArguments) -> Result<
         at = end;
         nth += 1;
     }
-    let (name, said, used) = stretch(bytes);
+    let (name, said, used) = text_or_base64(bytes);
     let behind = offset + used as u64;
     form[name] = said;
     form["offset"] = offset.into();
@@ -526,11 +449,12 @@ fn retrieve_source(context: &ToolContext, arguments: SourceArguments) -> Result<
         )]);
     }
     let text = format!("Source {id}: {} bytes.", found.size_bytes);
-    Ok(Answer::new(text, lean(form)).recorded())
+    Ok(ToolAnswer::new(text, without_nulls(form)).recorded())
 }
 
-/// Bytes as text, if they are one: without a character that is torn at the end.
-fn stretch(bytes: Vec<u8>) -> (&'static str, Value, usize) {
+/// Returns bytes as text if they are UTF-8, without an incomplete character at the end, otherwise
+/// as base64.
+fn text_or_base64(bytes: Vec<u8>) -> (&'static str, Value, usize) {
     let used = bytes.len();
     match String::from_utf8(bytes) {
         Ok(text) => ("text", text.into(), used),

@@ -1,5 +1,5 @@
-//! Arguments are read as they were sent, over stdio and HTTP: texts that two readers could take for
-//! different values are refused, and no digit is lost.
+//! JSON is exact in both directions, over stdio and HTTP: what two readers could take for different
+//! values is refused, and no digit is lost.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use http_body_util::BodyExt;
 use rmcp::model::{CallToolRequestParams, ClientConfig};
 use rmcp::{ServiceExt, model::ReadResourceRequestParams};
 use serde_json::{Value, json};
-use tine_core::Limits;
-use tine_engine::{Call, Engine, Page, SystemClock, SystemEntropy};
-use tine_mcp::{Http, Options, Tine, Toolset};
+use tine_core::{Body, ConversationId, Limits, Message, Role};
+use tine_engine::{Append, Call, Engine, NewConversation, Page, SystemClock, SystemEntropy};
+use tine_mcp::{McpHttp, McpOptions, McpServer, Toolset};
 use tine_store::MemoryStore;
 
-use crate::harness::{Era, RawHost, host, initialize, initialized};
+use crate::harness::{ProtocolEra, RawHost, host, initialize, initialized};
 
-/// An integer beyond 64 bits, which no double is equal to.
+/// An integer beyond 64 bits that no double equals.
 const LONG: &str = "12345678901234567890123";
 
-/// A connection on which a test writes its messages by hand.
+/// A connection on which a test writes messages by hand.
 enum Wire {
     Stdio(Box<RawHost>),
-    Http { http: Http, session: String },
+    Http { http: McpHttp, session: String },
 }
 
 impl Wire {
-    /// Connects to the engine over both transports.
+    /// Connects to an engine over both transports.
     async fn both(engine: &Engine) -> [Wire; 2] {
-        let options = Options { toolset: Toolset::All, ..Options::default() };
-        let tine = Tine::new(engine.clone(), options);
-        let http = Http::new(tine.for_another(), engine.limits().body_bytes);
+        let options = McpOptions { toolset: Toolset::All, ..McpOptions::default() };
+        let tine = McpServer::new(engine.clone(), options);
+        let http = McpHttp::new(tine.for_another(), engine.limits().body_bytes);
         let begun = http.answer(post(None, initialize().to_string())).await;
         let session = begun.headers()["mcp-session-id"].to_str().expect("an id").to_owned();
         let done = http.answer(post(Some(&session), initialized().to_string())).await;
@@ -54,7 +54,7 @@ impl Wire {
         self.ask(&message(tool, arguments)).await
     }
 
-    /// Calls a tool and returns the text of its result, which must be a good one.
+    /// Calls a tool and returns the response, which must not be an error.
     async fn done(&mut self, tool: &str, arguments: &str) -> String {
         let answer = self.call(tool, arguments).await;
         let parsed: Value = serde_json::from_str(&answer).expect("JSON");
@@ -63,7 +63,7 @@ impl Wire {
         answer
     }
 
-    /// Returns the text of a resource.
+    /// Reads a resource and returns its text.
     async fn resource(&mut self, uri: &str) -> String {
         let params = ReadResourceRequestParams::new(uri);
         let read =
@@ -91,7 +91,7 @@ fn post(session: Option<&str>, body: String) -> Request<bytes::Bytes> {
     request.body(body.into()).expect("a request")
 }
 
-/// Returns the message of a response, which is a body of its own or the last event of a stream.
+/// Returns the message of a response: its body, or the last event of its stream.
 async fn text<B: BodyExt>(response: Response<B>) -> String
 where
     B::Error: std::fmt::Debug,
@@ -112,6 +112,19 @@ fn engine() -> Engine {
     Engine::new(MemoryStore::new())
 }
 
+/// Stores a turn whose content has a long integer.
+fn append_long(engine: &Engine, conversation: &str) {
+    let limits = engine.limits();
+    let block = format!(r#"[{{"type":"odd","data":{LONG}}}]"#);
+    let content = tine_core::json::parse(block.as_bytes(), limits.json_depth).expect("JSON");
+    let body = Body::from_content(content, Role::User, limits).expect("a body");
+    let message = Message { body, ..Message::text(Role::User, "") };
+    let id = ConversationId::from_stored(conversation);
+    let new = NewConversation { id: Some(id.clone()), ..NewConversation::default() };
+    engine.create_conversation(&Call::by("t"), new).expect("a conversation");
+    engine.append(&Call::by("t"), Append::to(id, vec![message])).expect("a turn");
+}
+
 fn conversations(engine: &Engine) -> usize {
     engine.conversations(&Call::by("t"), false, Page::default()).expect("a list").items.len()
 }
@@ -121,7 +134,7 @@ fn said(more: &str) -> String {
 }
 
 #[tokio::test]
-async fn arguments_that_readers_disagree_about_are_refused_and_nothing_is_stored() {
+async fn ambiguous_json_is_refused_and_nothing_is_stored() {
     let engine = engine();
     let deep = [&"[".repeat(1_000), "1", &"]".repeat(1_000)].concat();
     let store = "store_conversation_turn";
@@ -192,7 +205,7 @@ async fn arguments_that_readers_disagree_about_are_refused_and_nothing_is_stored
 }
 
 #[tokio::test]
-async fn long_integers_come_back_with_every_digit() {
+async fn long_integers_keep_every_digit_in_both_directions() {
     for nth in 0..2 {
         let mut wires = Wire::both(&engine()).await;
         let wire = &mut wires[nth];
@@ -222,8 +235,8 @@ async fn long_integers_come_back_with_every_digit() {
         assert!(kept.contains(&format!(r#""in_block"{as_number}"#)), "{kept}");
         assert!(kept.contains(&format!(r#""in_data"{as_number}"#)), "{kept}");
         let path = wire.done("get_path", r#"{"conversation_id":"c"}"#).await;
-        assert!(path.contains(&format!(r#""in_block":"{LONG}""#)), "{path}");
-        assert!(path.contains(&format!(r#""in_history":"{LONG}""#)), "{path}");
+        assert!(path.contains(&format!(r#""in_block"{as_number}"#)), "{path}");
+        assert!(path.contains(&format!(r#""in_history"{as_number}"#)), "{path}");
 
         let edited = wire
             .done(
@@ -268,11 +281,23 @@ async fn long_integers_come_back_with_every_digit() {
         let snapshot =
             wire.done("retrieve_entity_snapshot", &format!(r#"{{"entity_id":"{entity}"}}"#)).await;
         assert!(
-            snapshot.contains(&format!(r#""number":"{LONG}","part":1.5,"small":-5"#)),
+            snapshot.contains(&format!(r#""number"{as_number},"part":1.5,"small":-5"#)),
             "{snapshot}"
         );
-        let related = wire.done("list_relationships", "{}").await;
-        assert!(related.contains(&format!(r#""weight":"{LONG}""#)), "{related}");
+        let provenance =
+            wire.done("retrieve_field_provenance", &format!(r#"{{"entity_id":"{entity}"}}"#)).await;
+        assert!(provenance.contains(&format!(r#""value"{as_number}"#)), "{provenance}");
+        let whole = wire.resource("tine://conversation/c").await;
+        assert!(whole.contains(&format!(r#""in_block"{as_number}"#)), "{whole}");
+        for related in [
+            wire.done("list_relationships", "{}").await,
+            wire.ask(
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_relationships"}}"#,
+            )
+            .await,
+        ] {
+            assert!(related.contains(&format!(r#""weight"{as_number}"#)), "{related}");
+        }
         wire.done(
             "correct",
             &format!(r#"{{"entity_id":"{entity}","fields":{{"number":{LONG}4}}}}"#),
@@ -280,6 +305,30 @@ async fn long_integers_come_back_with_every_digit() {
         .await;
         let kept = wire.resource(&uri).await;
         assert!(kept.contains(&format!(r#""number":{LONG}4,"#)), "{kept}");
+    }
+}
+
+#[tokio::test]
+async fn hosts_that_get_fields_as_text_get_every_digit() {
+    let engine = engine();
+    append_long(&engine, "c");
+    let options = McpOptions { whole_text: true, ..McpOptions::default() };
+    let mut host = RawHost::of(McpServer::new(engine, options)).await;
+    host.send(message("get_path", r#"{"conversation_id":"c"}"#)).await;
+    let answer = host.line().await;
+    assert!(answer.contains(&format!(r#"\"data\":{LONG},"#)), "{answer}");
+}
+
+#[tokio::test]
+async fn a_stored_text_is_never_written_as_an_integer() {
+    for mut wire in Wire::both(&engine()).await {
+        let texts = ["1", "-1", LONG, "integer:1", "a\\\"1"].map(|text| format!("\"{text}\""));
+        for text in texts {
+            let block = format!(r#""content_blocks":[{{"type":"odd","data":{text}}}]"#);
+            wire.done("store_conversation_turn", &said(&block)).await;
+            let path = wire.done("get_path", r#"{"conversation_id":"c"}"#).await;
+            assert!(path.contains(&format!(r#""data":{text}"#)), "{path}");
+        }
     }
 }
 
@@ -304,9 +353,11 @@ async fn nesting_is_bounded_by_the_limits_of_the_engine() {
 }
 
 #[tokio::test]
-async fn a_transport_of_the_sdk_alone_carries_arguments_too() {
+async fn the_sdks_own_transports_work_with_long_integers_as_strings() {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
-    let tine = Tine::new(engine(), Options::default());
+    let engine = engine();
+    append_long(&engine, "long");
+    let tine = McpServer::new(engine, McpOptions::default());
     let server = tokio::spawn(async move { tine.serve(ours).await.expect("a server") });
     let client = ClientConfig::default().serve(theirs).await.expect("a client");
     let arguments = json!({ "conversation_id": "c", "role": "user", "content": "Hello" });
@@ -314,15 +365,20 @@ async fn a_transport_of_the_sdk_alone_carries_arguments_too() {
         .with_arguments(arguments.as_object().cloned().expect("an object"));
     let done = client.call_tool(request).await.expect("an answer");
     assert_eq!(done.structured_content.expect("fields")["outcome"], "created");
+    let request = CallToolRequestParams::new("get_path")
+        .with_arguments(json!({ "conversation_id": "long" }).as_object().cloned().expect("one"));
+    let path = client.call_tool(request).await.expect("an answer");
+    let block = &path.structured_content.expect("fields")["turns"][0]["content"][0];
+    assert_eq!(block["data"], LONG, "the SDK's values cannot hold it as a number");
     server.await.expect("a server").cancel().await.expect("an end");
 }
 
 #[tokio::test]
-async fn numbers_that_are_whole_count_as_integers() {
-    let host = host(Era::Stateless).await;
+async fn whole_numbers_count_as_integers() {
+    let host = host(ProtocolEra::Stateless).await;
     let found = host.call("get_tree", json!({ "limit": 5.0 })).await;
     assert_eq!(found["project_id"], "default");
     let (code, text) = host.refused("get_tree", json!({ "limit": 5.5 })).await;
     assert_eq!(code, "invalid");
-    assert!(text.contains("`limit` must be a whole number from 0 on, not 5.5"), "{text}");
+    assert!(text.contains("`limit` must be a non-negative integer, not 5.5"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Hosts that follow resources, progress and cancellation.
+//! Subscriptions, progress and cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use rmcp::service::{NotificationContext, PeerRequestOptions};
 use rmcp::{ClientHandler, ClientServiceExt, RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tine_engine::Engine;
-use tine_mcp::{Options, Tine, Toolset, serve_lines};
+use tine_mcp::{McpOptions, McpServer, Toolset, serve_lines};
 use tine_store::MemoryStore;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use crate::harness::{ERAS, Era, host, lifecycle};
+use crate::harness::{ERAS, ProtocolEra, host, lifecycle};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -28,8 +28,8 @@ fn say(engine: &Engine, conversation: &str) {
 }
 
 #[tokio::test]
-async fn a_host_of_the_new_era_listens() {
-    let host = host(Era::Stateless).await;
+async fn stateless_hosts_listen_for_changes() {
+    let host = host(ProtocolEra::Stateless).await;
     say(&host.engine, "trip");
     let filter = SubscriptionFilter::builder()
         .resource_subscription("tine://conversation/trip")
@@ -55,8 +55,8 @@ async fn a_host_of_the_new_era_listens() {
 }
 
 #[tokio::test]
-async fn whoever_closes_the_input_while_listening_is_answered_at_once() {
-    let tine = Tine::new(Engine::new(MemoryStore::new()), Options::default());
+async fn closing_the_input_ends_listening_at_once() {
+    let tine = McpServer::new(Engine::new(MemoryStore::new()), McpOptions::default());
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(ours);
     let served = tokio::spawn(serve_lines(tine, input, output));
@@ -81,7 +81,7 @@ async fn whoever_closes_the_input_while_listening_is_answered_at_once() {
     served.await.expect("a task").expect("a good end");
 }
 
-/// A client that notes what it is told.
+/// A client that records notifications.
 #[derive(Clone)]
 struct Noting {
     updated: mpsc::UnboundedSender<String>,
@@ -108,15 +108,15 @@ impl ClientHandler for Noting {
 
 #[tokio::test]
 #[expect(deprecated, reason = "older hosts subscribe to one resource at a time")]
-async fn a_host_of_an_older_era_subscribes() {
+async fn older_hosts_subscribe_to_changes() {
     let engine = Engine::new(MemoryStore::new());
     let (ours, theirs) = tokio::io::duplex(1 << 20);
-    let tine = Tine::new(engine.clone(), Options::default());
+    let tine = McpServer::new(engine.clone(), McpOptions::default());
     tokio::spawn(async move { tine.serve(ours).await.expect("a start").waiting().await });
     let (updated, mut news) = mpsc::unbounded_channel();
     let (progress, _) = mpsc::unbounded_channel();
     let client = Noting { updated, progress }
-        .serve_with_lifecycle(theirs, lifecycle(Era::Handshake))
+        .serve_with_lifecycle(theirs, lifecycle(ProtocolEra::Handshake))
         .await
         .expect("a client");
     say(&engine, "trip");
@@ -130,12 +130,12 @@ async fn a_host_of_an_older_era_subscribes() {
 }
 
 #[tokio::test]
-async fn long_work_tells_how_far_it_is() {
+async fn long_calls_report_progress() {
     for era in ERAS {
         let engine = Engine::new(MemoryStore::new());
         let (ours, theirs) = tokio::io::duplex(1 << 20);
-        let options = Options { toolset: Toolset::All, ..Options::default() };
-        let tine = Tine::new(engine.clone(), options);
+        let options = McpOptions { toolset: Toolset::All, ..McpOptions::default() };
+        let tine = McpServer::new(engine.clone(), options);
         tokio::spawn(async move { tine.serve(ours).await.expect("a start").waiting().await });
         let (updated, _) = mpsc::unbounded_channel();
         let (progress, mut steps) = mpsc::unbounded_channel();
@@ -175,7 +175,7 @@ async fn long_work_tells_how_far_it_is() {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_at_once_and_the_next_one_is_served() {
-    let host = host(Era::Handshake).await;
+    let host = host(ProtocolEra::Handshake).await;
     for nth in 0..300 {
         let source = tine_engine::NewSource {
             content: Arc::new(
@@ -201,7 +201,7 @@ async fn a_cancelled_call_ends_at_once_and_the_next_one_is_served() {
     handle.cancel(Some("enough".to_owned())).await.expect("a word");
     let tree = tokio::time::timeout(PATIENCE, host.call("get_tree", json!({}))).await;
     tree.expect("the next call is served");
-    // Runs that were not begun wait for whoever comes next.
+    // Runs that did not start stay queued.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let by = tine_engine::Call::by("t");
     let waiting = host.engine.interpretation_queue(&by).expect("a queue");

@@ -1,4 +1,4 @@
-//! Tools about commits: sealing turns, comparing.
+//! Tools for commits: sealing turns, comparing.
 
 use serde_json::{Value, json};
 use tine_core::commit::{FacetTerm, FieldState};
@@ -9,40 +9,20 @@ use tine_engine::{
 use tine_formats::redact;
 
 use super::store::conversation_of;
-use super::{Effect, Spec, ToolContext, typed};
-use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
-use crate::arguments::reference;
-use crate::forms;
-use crate::refusal::Refusal;
-use crate::schema;
-use crate::typed::arguments;
+use super::{ToolContext, ToolSpec, tools};
+use crate::answer::{ToolAnswer, Truncator, counted, json_bytes, list_or_null, without_nulls};
+use crate::mcp_error::McpError;
+use crate::record_json;
+use crate::shared_arguments::reference;
+use crate::typed_arguments::arguments;
 
-pub(super) const TOOLS: &[Spec] = &[
-    Spec {
-        name: "commit_turns",
-        about: "Seal turns as a checkpoint with what they are about and what is known then. \
-                Without start and end: all that is new on the branch.",
-        effect: Effect::Adds,
-        core: false,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<CommitArguments>,
-        output: &[("commit_hash", "string")],
-        run: typed!(CommitArguments, commit_turns),
-    },
-    Spec {
-        name: "diff_turns",
-        about: "Compare two turns, branches, commits or stretches a..b: what was said, what it \
-                is about, what is known.",
-        effect: Effect::Reads,
-        core: false,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<DiffArguments>,
-        output: &[("changes", "array")],
-        run: typed!(DiffArguments, diff_turns),
-    },
-];
+pub(super) const TOOLS: &[ToolSpec] = tools! {
+    Additive commit_turns(CommitArguments) [tree_only] [("commit_hash", "string")]
+        "Seal turns as a checkpoint with their topics and the facts known at that point. Default: \
+         all new turns of the branch.";
+    ReadOnly diff_turns(DiffArguments) [tree_only] [("changes", "array")]
+        "Compare two turns, branches, commits or ranges a..b: messages, topics and facts.";
+};
 
 arguments!(CommitArguments {
     conversation_id: String,
@@ -60,24 +40,24 @@ arguments!(DiffArguments {
     conversation_id: Option<String>,
 });
 
-/// Words of one sort that an answer names.
+/// The most terms of one kind in an answer.
 const WORDS_SHOWN: usize = 20;
 
-/// Bytes of a word that an answer names.
+/// The longest term in an answer.
 const WORD_BYTES: usize = 80;
 
-/// Turns that a comparison tells one by one.
+/// The most turns in a comparison.
 const CHANGES_SHOWN: usize = 50;
 
-fn commit_turns(context: &ToolContext, arguments: CommitArguments) -> Result<Answer, Refusal> {
+fn commit_turns(context: &ToolContext, arguments: CommitArguments) -> Result<ToolAnswer, McpError> {
     let window = match (&arguments.start, &arguments.end) {
         (Some(start), Some(end)) => {
             Some(WindowRef { start: reference(start)?, end: reference(end)? })
         }
         (None, None) => None,
         _ => {
-            let why = "`start` and `end` are the first and the last turn of a stretch";
-            return Err(Refusal::invalid(why).next("send both, or none for all that is new"));
+            let why = "`start` and `end` must be given together";
+            return Err(McpError::invalid(why).next("send both, or neither for all new turns"));
         }
     };
     let mut message = arguments.message;
@@ -95,9 +75,9 @@ fn commit_turns(context: &ToolContext, arguments: CommitArguments) -> Result<Ans
     let made = context.engine.commit(&call, request)?;
     let commit = made.commit;
     let facets = commit.facets.unwrap_or_default();
-    let turns = count(usize::try_from(commit.turns).unwrap_or(usize::MAX), "turns");
-    let text = format!("{turns} sealed: {}.", made.hash);
-    Ok(Answer::new(
+    let turns = counted(usize::try_from(commit.turns).unwrap_or(usize::MAX), "turns");
+    let text = format!("Sealed {turns}: {}.", made.hash);
+    Ok(ToolAnswer::new(
         text,
         json!({
             "commit_hash": made.hash.to_string(),
@@ -116,7 +96,7 @@ fn commit_turns(context: &ToolContext, arguments: CommitArguments) -> Result<Ans
     .recorded())
 }
 
-/// The words that most turns say. What is longer is hardly a word.
+/// Returns the most frequent terms, without overlong ones.
 fn most<'s>(seen: impl Iterator<Item = &'s FacetTerm>) -> Value {
     let mut seen: Vec<&FacetTerm> = seen.filter(|one| one.text.len() <= WORD_BYTES).collect();
     seen.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
@@ -127,7 +107,7 @@ fn some_number(number: usize) -> Value {
     if number == 0 { Value::Null } else { number.into() }
 }
 
-fn diff_turns(context: &ToolContext, arguments: DiffArguments) -> Result<Answer, Refusal> {
+fn diff_turns(context: &ToolContext, arguments: DiffArguments) -> Result<ToolAnswer, McpError> {
     let conversation = arguments.conversation_id.as_deref();
     let query = DiffQuery {
         conversation: conversation.map(|id| conversation_of(context, id)).transpose()?,
@@ -137,21 +117,21 @@ fn diff_turns(context: &ToolContext, arguments: DiffArguments) -> Result<Answer,
     };
     let Diff { from, to, common, bases, changes, left_out, entities, keywords, topics, facts } =
         context.engine.diff(&context.call, query)?;
-    let (turns, fields) = (count(changes.len(), "turns"), count(facts.len(), "fields"));
+    let (turns, fields) = (counted(changes.len(), "turns"), counted(facts.len(), "fields"));
     let text = format!("{turns} and {fields} differ.");
-    let mut cuts = Cuts::new(context.room.text_bytes() / 3);
-    let room = context.room.bytes() / 3;
-    let (changes, more) = fitting(changes, room, |it| change(it, &mut cuts));
+    let mut truncator = Truncator::new(context.budget.text_bytes() / 3);
+    let room = context.budget.bytes() / 3;
+    let (changes, more) = fitting(changes, room, |it| change(it, &mut truncator));
     let left_out = usize::try_from(left_out).unwrap_or(usize::MAX).saturating_add(more);
-    let (facts, facts_left) = fitting(facts, room, |it| field(it, &mut cuts));
-    let mut told = cuts.told;
+    let (facts, facts_left) = fitting(facts, room, |it| field(it, &mut truncator));
+    let mut notes = truncator.notes;
     if left_out > 0 {
-        told.push(format!("{left_out} turns; compare shorter stretches a..b"));
+        notes.push(format!("{left_out} turns; compare shorter ranges a..b"));
     }
     if facts_left > 0 {
-        told.push(format!("{facts_left} fields; retrieve_entity_snapshot reads them"));
+        notes.push(format!("{facts_left} fields; read them with retrieve_entity_snapshot"));
     }
-    Ok(Answer::new(
+    Ok(ToolAnswer::new(
         text,
         json!({
             "from": side(from),
@@ -163,19 +143,19 @@ fn diff_turns(context: &ToolContext, arguments: DiffArguments) -> Result<Answer,
             "keywords": words(&keywords),
             "topics": words(&topics),
             "facts": if facts.is_empty() { Value::Null } else { facts.into() },
-            "cut": list_or_null(told),
+            "cut": list_or_null(notes),
         }),
     )
     .recorded())
 }
 
-/// As many forms as fit, and how many do not.
+/// Returns the forms that fit, and the number of those left out.
 fn fitting<T>(all: Vec<T>, room: usize, mut form: impl FnMut(T) -> Value) -> (Vec<Value>, usize) {
     let total = all.len();
     let (mut shown, mut used) = (Vec::new(), 0);
     for one in all {
         let one = form(one);
-        used += size(&one);
+        used += json_bytes(&one);
         if used > room && !shown.is_empty() {
             break;
         }
@@ -186,7 +166,7 @@ fn fitting<T>(all: Vec<T>, room: usize, mut form: impl FnMut(T) -> Value) -> (Ve
 }
 
 fn side(side: DiffSide) -> Value {
-    lean(json!({
+    without_nulls(json!({
         "conversation_id": side.conversation.as_str(),
         "turn_hash": side.turn.map(|hash| hash.to_string()),
         "commit_hash": side.commit.map(|hash| hash.to_string()),
@@ -195,14 +175,14 @@ fn side(side: DiffSide) -> Value {
     }))
 }
 
-fn change(change: TurnChange, cuts: &mut Cuts) -> Value {
+fn change(change: TurnChange, truncator: &mut Truncator) -> Value {
     let mut one = |kind: &str, turn: DiffTurn| {
-        let whole = forms::turn_uri(turn.id);
+        let whole = record_json::turn_uri(turn.id);
         json!({
             "change": kind,
             "turn_id": turn.id.to_string(),
             "role": turn.role.as_str(),
-            "text": cuts.text(turn.text, &whole),
+            "text": truncator.text(turn.text, &whole),
         })
     };
     match change {
@@ -214,19 +194,19 @@ fn change(change: TurnChange, cuts: &mut Cuts) -> Value {
             "to": to.id.to_string(),
         }),
         TurnChange::Changed { from, to, words } => {
-            let whole = forms::turn_uri(to.id);
+            let whole = record_json::turn_uri(to.id);
             json!({
                 "change": "changed",
                 "from": from.id.to_string(),
                 "to": to.id.to_string(),
                 "role": to.role.as_str(),
-                "words": cuts.text(words.into_iter().map(marked).collect(), &whole),
+                "words": truncator.text(words.into_iter().map(marked).collect(), &whole),
             })
         }
     }
 }
 
-/// Words as people mark them who compare texts.
+/// Marks changed words in the usual notation.
 fn marked(change: WordChange) -> String {
     match change {
         WordChange::Kept(text) => text,
@@ -236,7 +216,7 @@ fn marked(change: WordChange) -> String {
 }
 
 fn words(diff: &SeenDiff) -> Value {
-    let form = lean(json!({
+    let form = without_nulls(json!({
         "gained": most(diff.gained.iter()),
         "lost": most(diff.lost.iter()),
         "kept": some_number(diff.kept.len()),
@@ -244,21 +224,22 @@ fn words(diff: &SeenDiff) -> Value {
     if form == json!({}) { Value::Null } else { form }
 }
 
-fn field(change: FieldChange, cuts: &mut Cuts) -> Value {
+fn field(change: FieldChange, truncator: &mut Truncator) -> Value {
     let whole = format!("tine://entity/{}", change.entity);
     let mut held = |held: Option<FieldState>| match held {
         None => Value::Null,
         Some(FieldState::Value(value)) => {
-            let value = value.json.as_ref().map_or(Value::Null, forms::value);
-            cuts.value(value, &whole)
+            let value = value.json.as_ref().map_or(Value::Null, record_json::value);
+            truncator.value(value, &whole)
         }
         Some(FieldState::Conflict(conflict)) => {
             let sides = conflict.sides.iter();
-            let sides = sides.map(|side| side.json.as_ref().map_or(Value::Null, forms::value));
-            json!({ "undecided": cuts.value(sides.collect(), &whole) })
+            let sides =
+                sides.map(|side| side.json.as_ref().map_or(Value::Null, record_json::value));
+            json!({ "undecided": truncator.value(sides.collect(), &whole) })
         }
     };
-    lean(json!({
+    without_nulls(json!({
         "entity_id": change.entity.to_string(),
         "name": change.name.filter(|name| name.len() <= WORD_BYTES),
         "field": change.field,

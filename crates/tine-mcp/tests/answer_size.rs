@@ -1,12 +1,12 @@
-//! Answers hold no more than they should, and say what they leave out.
+//! Answers are bounded and say what they leave out.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Era, host};
+use crate::harness::{ProtocolEra, host};
 
 #[tokio::test]
-async fn a_long_path_comes_in_pages_that_lose_nothing() {
-    let host = host(Era::Stateless).await;
+async fn a_long_path_is_paged_without_losing_turns() {
+    let host = host(ProtocolEra::Stateless).await;
     let messages: Vec<Value> = (0..60)
         .map(|at| {
             let role = if at % 2 == 0 { "user" } else { "assistant" };
@@ -42,8 +42,8 @@ async fn a_long_path_comes_in_pages_that_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_long_text_is_cut_with_a_word_about_where_the_whole_is() {
-    let host = host(Era::Handshake).await;
+async fn a_long_text_is_truncated_and_says_where_the_full_text_is() {
+    let host = host(ProtocolEra::Handshake).await;
     let said = "ä".repeat(50_000);
     let done = host
         .call(
@@ -76,7 +76,7 @@ async fn a_long_text_is_cut_with_a_word_about_where_the_whole_is() {
 
 #[tokio::test]
 async fn answers_to_stores_do_not_grow_with_the_conversation() {
-    let host = host(Era::Stateless).await;
+    let host = host(ProtocolEra::Stateless).await;
     let mut sizes = Vec::new();
     for at in 0..200 {
         let done = host

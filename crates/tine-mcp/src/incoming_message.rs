@@ -1,11 +1,10 @@
-//! Incoming messages: read strictly, and answered if they cannot be read.
+//! Incoming messages: parsed strictly, and answered if they cannot be parsed.
 //!
-//! The SDK reads JSON leniently: it keeps the last of two equal keys, rounds integers beyond
-//! 64 bits, and drops a message that it cannot read, so that its sender waits forever. Each message
-//! is therefore read here first, by the strict reader of the core. The arguments of a tool call are
-//! then taken out ([`ExactArguments`]) and travel beside the message; the SDK reads what is left.
-//! What is wrong with a message is looked for only once reading has failed, so that good messages
-//! are parsed once.
+//! The SDK parses JSON leniently: it keeps the last of two equal keys, rounds integers beyond 64
+//! bits, and drops a message that it cannot parse, so that the sender waits forever. Each message
+//! is therefore parsed here first, by the core's strict reader. The arguments of a tool call are
+//! then removed ([`ExactArguments`]) and travel next to the message, of which the SDK parses the
+//! rest. The bytes are scanned a second time only after parsing failed.
 //!
 //! Notifications and responses are never answered, whatever is wrong with them.
 
@@ -17,13 +16,13 @@ use rmcp::service::RequestContext;
 use tine_core::Limits;
 use tine_core::json::{BytePart, Json, JsonError, Object, Scanner, object, parse};
 
-/// The deepest nesting that the SDK reads.
+/// The deepest nesting that the SDK parses.
 const SDK_DEPTH: usize = 127;
 
 /// The levels of a message around the value of an argument: the message, `params` and `arguments`.
 const ENVELOPE_DEPTH: usize = 3;
 
-/// The longest id of a request that is repeated in an error, in bytes.
+/// The longest request id that is repeated in an error, in bytes.
 const ID_BYTES: usize = 256;
 
 /// Bytes of a member's name that are kept; more than the longest that matters.
@@ -32,20 +31,21 @@ const NAME_BYTES: usize = 8;
 /// The JSON-RPC code for a message that is not a request, or exceeds a limit.
 const INVALID_REQUEST: i32 = -32600;
 
-/// The JSON-RPC code for a message that is not JSON, or is JSON that readers disagree about.
+/// The JSON-RPC code for a message that is not JSON, or that parsers could read differently.
 const PARSE_ERROR: i32 = -32700;
 
-/// The method whose arguments are taken out.
+/// The method whose arguments are removed from the message.
 const CALL_TOOL: &str = "tools/call";
 
 /// The arguments of a tool call as they were sent: each key once, each integer with all its digits.
 ///
-/// A transport puts them into the extensions of the request, and the SDK's own copy is left out.
+/// A transport puts them into the extensions of the request and leaves the SDK's own copy out.
 #[derive(Clone, Debug)]
 pub struct ExactArguments(Arc<Object>);
 
 impl ExactArguments {
-    /// Takes the arguments out of the request's extensions, where a transport has put them.
+    /// Takes the arguments out of the request's extensions. Returns `None` if the transport did not
+    /// put them there.
     pub fn take(context: &mut RequestContext<RoleServer>) -> Option<Object> {
         let direct = context.extensions.remove::<ExactArguments>();
         let found = direct.or_else(|| {
@@ -57,28 +57,28 @@ impl ExactArguments {
 
 /// A message that the strict reader accepted.
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingMessage {
     message: Json,
-    /// The arguments of a tool call, which are no longer in the message.
+    /// The arguments of a tool call, removed from the message; empty if it has none.
     pub arguments: Option<ExactArguments>,
 }
 
-/// The nesting that a message may have, so that the value of an argument keeps to the limits.
+/// Returns the nesting allowed in a message, so that the values of arguments keep to the limits.
 pub(crate) fn message_depth(limits: &Limits) -> usize {
     limits.json_depth.saturating_add(ENVELOPE_DEPTH).min(SDK_DEPTH)
 }
 
-impl Incoming {
-    /// Parses a message strictly and takes the arguments of a tool call out of it.
-    pub(crate) fn parse(bytes: &[u8], max_depth: usize) -> Result<Self, Unreadable> {
+impl IncomingMessage {
+    /// Parses a message strictly and removes the arguments of a tool call.
+    pub(crate) fn parse(bytes: &[u8], max_depth: usize) -> Result<Self, UnreadableMessage> {
         let mut message =
-            parse(bytes, max_depth).map_err(|error| Unreadable::json(bytes, &error))?;
+            parse(bytes, max_depth).map_err(|error| UnreadableMessage::json(bytes, &error))?;
         let arguments = take_arguments(&mut message);
         let arguments = arguments.map(|arguments| ExactArguments(Arc::new(arguments)));
-        Ok(Incoming { message, arguments })
+        Ok(IncomingMessage { message, arguments })
     }
 
-    /// Returns the tool whose arguments were taken out.
+    /// Returns the tool whose arguments were removed.
     pub(crate) fn tool(&self) -> Option<&str> {
         self.arguments.as_ref()?;
         self.message.get("params")?.get("name")?.as_str()
@@ -91,9 +91,9 @@ impl Incoming {
 
     /// Turns the message into the SDK's form, with the arguments in its extensions. `bytes` are
     /// those that were parsed.
-    pub(crate) fn into_sdk(self, bytes: &[u8]) -> Result<ClientJsonRpcMessage, Unreadable> {
-        let mut message =
-            serde_json::from_str(&self.envelope()).map_err(|_| Unreadable::not_a_request(bytes))?;
+    pub(crate) fn into_sdk(self, bytes: &[u8]) -> Result<ClientJsonRpcMessage, UnreadableMessage> {
+        let mut message = serde_json::from_str(&self.envelope())
+            .map_err(|_| UnreadableMessage::not_a_request(bytes))?;
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let Some(arguments) = self.arguments
         {
@@ -103,46 +103,54 @@ impl Incoming {
     }
 }
 
-/// Takes the arguments out of a tool call. Arguments that are no object are left to the SDK, which
-/// refuses them.
+/// Removes the arguments of a tool call. Arguments that are not an object are left to the SDK,
+/// which refuses them.
 fn take_arguments(message: &mut Json) -> Option<Object> {
     if message.get("method")?.as_str()? != CALL_TOOL {
         return None;
     }
     let Json::Object(members) = message else { return None };
     let Some(Json::Object(params)) = members.get_mut("params") else { return None };
-    params.get("arguments")?.as_object()?;
     match params.remove("arguments") {
         Some(Json::Object(arguments)) => Some(arguments),
-        _ => None,
+        None | Some(Json::Null) => Some(Object::new()),
+        Some(other) => {
+            params.insert("arguments", other);
+            None
+        }
     }
 }
 
-/// A message that cannot be read, and why.
-pub(crate) struct Unreadable {
+/// A message that cannot be parsed, and why.
+pub(crate) struct UnreadableMessage {
     envelope: EnvelopeScan,
     code: i32,
     pub why: String,
 }
 
-impl Unreadable {
+impl UnreadableMessage {
     /// Describes bytes that the strict reader refused.
     fn json(bytes: &[u8], error: &JsonError) -> Self {
         let code = if error.is_too_deep() { INVALID_REQUEST } else { PARSE_ERROR };
-        Unreadable { envelope: EnvelopeScan::of(bytes), code, why: error.to_string() }
+        UnreadableMessage { envelope: EnvelopeScan::of(bytes), code, why: error.to_string() }
     }
 
     /// Describes JSON that is not a JSON-RPC message.
     pub(crate) fn not_a_request(bytes: &[u8]) -> Self {
-        let why = "the message is JSON, but no request: send an object with \"jsonrpc\": \"2.0\", \
+        let why = "the message is JSON but not a request: send an object with \"jsonrpc\": \"2.0\", \
                    an `id` that is a string or an integer, a `method` and its `params`";
-        Unreadable { envelope: EnvelopeScan::of(bytes), code: INVALID_REQUEST, why: why.to_owned() }
+        UnreadableMessage {
+            envelope: EnvelopeScan::of(bytes),
+            code: INVALID_REQUEST,
+            why: why.to_owned(),
+        }
     }
 
     /// Describes a message that exceeds the size limit.
     pub(crate) fn too_long(envelope: EnvelopeScan, most_bytes: usize) -> Self {
-        let why = format!("the message is longer than {most_bytes} bytes; send less at once");
-        Unreadable { envelope, code: INVALID_REQUEST, why }
+        let why =
+            format!("the message is longer than {most_bytes} bytes; split it into several calls");
+        UnreadableMessage { envelope, code: INVALID_REQUEST, why }
     }
 
     /// Returns the error response, with the id of the request if it can be found.
@@ -162,13 +170,13 @@ impl Unreadable {
 }
 
 /// Finds the `id` of a message that cannot be parsed, and whether it is a request, a notification
-/// or a response. Takes the bytes piece by piece, in constant memory. Written by hand because a
-/// JSON reader returns nothing of a message that it refuses, and those are the ones answered here.
+/// or a response. Scans the bytes piece by piece, in constant memory. Written by hand because a
+/// JSON parser returns nothing for a message that it refuses.
 #[derive(Default)]
 pub(crate) struct EnvelopeScan {
     depth: usize,
     scanner: Scanner,
-    /// The beginning of the last text, which may be a member's name.
+    /// The beginning of the last string, which may be a member's name.
     text: Vec<u8>,
     /// Whether the top-level member `id` has begun.
     has_id: bool,
@@ -185,7 +193,7 @@ impl EnvelopeScan {
         scan
     }
 
-    /// Reads the next piece of the message.
+    /// Scans the next piece of the message.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.byte(*byte);
@@ -228,7 +236,7 @@ impl EnvelopeScan {
         }
     }
 
-    /// Returns the id, if it is one that a request can have. The id of a response is the server's.
+    /// Returns the id, if a request can have it. The id of a response is the server's own.
     fn id(&self) -> Option<Json> {
         let id = parse(&self.id, 0).ok()?;
         let can_be_id = matches!(id, Json::String(_) | Json::Number(_));

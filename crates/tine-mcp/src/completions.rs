@@ -1,24 +1,24 @@
-//! Completions: ids and names that begin like what was typed.
+//! Completions of ids and names.
 
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
 use tine_engine::{Call, Engine, EntityQuery, Page};
 
-use crate::access::Reach;
-use crate::arguments::conversation;
-use crate::refusal::Refusal;
-use crate::server::Options;
+use crate::access_scope::AccessScope;
+use crate::mcp_error::McpError;
+use crate::server::McpOptions;
+use crate::shared_arguments::conversation;
 
-/// Records that are looked at for one completion.
+/// The most records read for one completion.
 const LOOKED_AT: usize = 1_000;
 
 pub(crate) fn complete(
     engine: &Engine,
-    options: &Options,
-    reach: &Reach,
+    options: &McpOptions,
+    scope: &AccessScope,
     request: &CompleteRequestParams,
-) -> Result<CompleteResult, Refusal> {
-    let project = reach.project(None, &options.project);
-    reach.check(&project, false)?;
+) -> Result<CompleteResult, McpError> {
+    let project = scope.project(None, &options.project);
+    scope.check(&project, false)?;
     let call = Call::by(options.actor.clone()).in_project(project);
     let typed = request.argument.value.as_str();
     let page = Page { cursor: None, limit: Some(LOOKED_AT.min(engine.limits().page_rows)) };
@@ -64,8 +64,8 @@ pub(crate) fn complete(
     answer(found, typed)
 }
 
-/// Where branches end: the turns that somebody most likely means.
-fn tips(engine: &Engine, call: &Call) -> Result<Vec<String>, Refusal> {
+/// Returns the tips of branches, which are the most likely turns.
+fn tips(engine: &Engine, call: &Call) -> Result<Vec<String>, McpError> {
     let page = Page { cursor: None, limit: Some(CompletionInfo::MAX_VALUES) };
     let mut found = Vec::new();
     for conversation in engine.conversations(call, false, page)?.items {
@@ -78,13 +78,13 @@ fn tips(engine: &Engine, call: &Call) -> Result<Vec<String>, Refusal> {
     Ok(found)
 }
 
-fn answer(found: Vec<String>, typed: &str) -> Result<CompleteResult, Refusal> {
+fn answer(found: Vec<String>, typed: &str) -> Result<CompleteResult, McpError> {
     let mut fitting: Vec<String> = found.into_iter().filter(|it| it.starts_with(typed)).collect();
     fitting.dedup();
     let total = fitting.len();
     fitting.truncate(CompletionInfo::MAX_VALUES);
     let more = total > fitting.len();
     let total = u32::try_from(total).ok();
-    let info = CompletionInfo::with_pagination(fitting, total, more).map_err(Refusal::invalid)?;
+    let info = CompletionInfo::with_pagination(fitting, total, more).map_err(McpError::invalid)?;
     Ok(CompleteResult::new(info))
 }

@@ -1,8 +1,7 @@
-//! Files that a caller on this machine may name: those in folders that were allowed, and no
-//! others.
+//! Files that a local caller may name: only those in allowed folders.
 //!
-//! A path is resolved first (`..`, links and all) and compared with the resolved folders then; the
-//! file that is read is the one that was compared.
+//! A path is resolved first (including `..` and links) and then compared with the resolved folders.
+//! The file that is opened is the one that was compared.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,113 +11,116 @@ use std::sync::{Mutex, PoisonError};
 use tine_core::ErrorKind;
 use tine_engine::SourceBytes;
 
-use crate::refusal::Refusal;
+use crate::mcp_error::McpError;
 
 /// The folders whose files may be stored by path.
 #[derive(Clone, Debug, Default)]
-pub struct Allowed {
+pub struct AllowedFolders {
     folders: Vec<PathBuf>,
 }
 
-/// Why a file is not read.
+/// Why a file cannot be read by path.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAllowed {
-    /// Files are not read here at all.
-    #[error("files are not read by path here")]
+pub enum FileAccessError {
+    /// No folder is allowed.
+    #[error("reading files by path is not enabled")]
     Nowhere,
-    /// A path from the root of the file system is needed.
+    /// The path is relative.
     #[error("`file_path` must be absolute")]
     Relative,
-    /// It lies elsewhere, or is not there. Which of the two is not told.
-    #[error("there is no file of that path in an allowed folder")]
+    /// There is no such file in an allowed folder. Whether it exists elsewhere is not revealed.
+    #[error("no file with this path is in an allowed folder")]
     Outside,
-    /// It is no ordinary file.
-    #[error("`file_path` names no ordinary file")]
+    /// The path does not name a regular file.
+    #[error("`file_path` is not a regular file")]
     NoFile,
-    /// It cannot be read.
-    #[error("the file cannot be read: {0}")]
-    Unreadable(io::ErrorKind),
+    /// Reading failed.
+    #[error("cannot read the file: {0}")]
+    UnreadableMessage(io::ErrorKind),
 }
 
-impl From<NotAllowed> for Refusal {
-    fn from(error: NotAllowed) -> Self {
+impl From<FileAccessError> for McpError {
+    fn from(error: FileAccessError) -> Self {
         let kind = match error {
-            NotAllowed::Nowhere | NotAllowed::Outside => ErrorKind::Forbidden,
+            FileAccessError::Nowhere | FileAccessError::Outside => ErrorKind::Forbidden,
             _ => ErrorKind::Invalid,
         };
-        Refusal::new(kind, error.to_string()).next(
+        McpError::new(kind, error.to_string()).next(
             "send the bytes as file_content, or ask the user to start `tine mcp` with \
              --allow-path FOLDER",
         )
     }
 }
 
-impl Allowed {
-    /// These folders, which must be there.
-    pub fn folders(folders: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
+impl AllowedFolders {
+    /// Allows existing folders.
+    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let folders = folders.into_iter().map(|folder| {
             let resolved = folder.canonicalize()?;
             match resolved.is_dir() {
                 true => Ok(resolved),
-                false => Err(io::Error::new(io::ErrorKind::NotADirectory, "no folder")),
+                false => Err(io::Error::new(io::ErrorKind::NotADirectory, "not a folder")),
             }
         });
-        Ok(Allowed { folders: folders.collect::<io::Result<_>>()? })
+        Ok(AllowedFolders { folders: folders.collect::<io::Result<_>>()? })
     }
 
     /// Opens a file for reading.
-    pub fn open(&self, path: &str) -> Result<Opened, NotAllowed> {
+    pub fn open(&self, path: &str) -> Result<AllowedFile, FileAccessError> {
         if self.folders.is_empty() {
-            return Err(NotAllowed::Nowhere);
+            return Err(FileAccessError::Nowhere);
         }
         let path = Path::new(path);
         if !path.is_absolute() {
-            return Err(NotAllowed::Relative);
+            return Err(FileAccessError::Relative);
         }
         let resolved = self.resolve(path)?;
         let mut options = File::options();
         options.read(true);
-        // A link that took the file's place since is not followed, and a pipe is not waited for.
+        // A link that has replaced the file is not followed, and a pipe does not block.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(
             &mut options,
             libc::O_NOFOLLOW | libc::O_NONBLOCK,
         );
-        let file = options.open(&resolved).map_err(|error| NotAllowed::Unreadable(error.kind()))?;
-        let kind = file.metadata().map_err(|error| NotAllowed::Unreadable(error.kind()))?;
+        let file = options
+            .open(&resolved)
+            .map_err(|error| FileAccessError::UnreadableMessage(error.kind()))?;
+        let kind =
+            file.metadata().map_err(|error| FileAccessError::UnreadableMessage(error.kind()))?;
         if !kind.is_file() {
-            return Err(NotAllowed::NoFile);
+            return Err(FileAccessError::NoFile);
         }
-        // A folder on the way may have been changed while it was opened.
+        // A folder on the path may have changed while the file was opened.
         if self.resolve(path)? != resolved {
-            return Err(NotAllowed::Outside);
+            return Err(FileAccessError::Outside);
         }
-        Ok(Opened { path: resolved, file: Mutex::new(file) })
+        Ok(AllowedFile { path: resolved, file: Mutex::new(file) })
     }
 
-    fn resolve(&self, path: &Path) -> Result<PathBuf, NotAllowed> {
-        let resolved = path.canonicalize().map_err(|_| NotAllowed::Outside)?;
+    fn resolve(&self, path: &Path) -> Result<PathBuf, FileAccessError> {
+        let resolved = path.canonicalize().map_err(|_| FileAccessError::Outside)?;
         match self.folders.iter().any(|folder| resolved.starts_with(folder)) {
             true => Ok(resolved),
-            false => Err(NotAllowed::Outside),
+            false => Err(FileAccessError::Outside),
         }
     }
 }
 
-/// A file that may be read.
+/// An open file in an allowed folder.
 #[derive(Debug)]
-pub struct Opened {
+pub struct AllowedFile {
     path: PathBuf,
     file: Mutex<File>,
 }
 
-impl Opened {
-    /// Its name without folders.
+impl AllowedFile {
+    /// Returns the file name without its folders.
     pub fn name(&self) -> Option<String> {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned())
     }
 
-    /// What it is, by its name.
+    /// Returns the media type that the file name suggests.
     pub fn mime_type(&self) -> &'static str {
         let ending = self.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
@@ -142,7 +144,7 @@ impl Opened {
     }
 }
 
-impl SourceBytes for Opened {
+impl SourceBytes for AllowedFile {
     fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(0))?;

@@ -1,11 +1,11 @@
-//! Storing turns, as an agent does that tracks no branches.
+//! Storing turns, as an agent without branches does.
 
 use serde_json::json;
 
 use crate::harness::{ERAS, host};
 
 #[tokio::test]
-async fn a_reverted_turn_makes_a_branch_and_every_version_is_kept() {
+async fn a_reverted_turn_creates_a_branch_and_keeps_every_version() {
     for era in ERAS {
         let host = host(era).await;
         let first = host

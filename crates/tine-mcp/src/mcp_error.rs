@@ -1,4 +1,4 @@
-//! Refusals that teach: what was wrong, how things stand, what to send instead.
+//! Errors of tools, resources and prompts: what is wrong, and what to send instead.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
@@ -8,30 +8,30 @@ use tine_formats::render::RenderError;
 
 /// Why a call was refused.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct McpError {
     error: Box<tine_api::Error>,
     next: Option<String>,
 }
 
-impl Refusal {
+impl McpError {
     pub(crate) fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
         tine_api::Error::new(kind, why).into()
     }
 
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
-        Refusal::new(ErrorKind::Invalid, why)
+        McpError::new(ErrorKind::Invalid, why)
     }
 
-    /// The same, with what to do next.
+    /// Adds what to do next.
     pub(crate) fn next(self, next: impl Into<String>) -> Self {
-        Refusal { next: Some(next.into()), ..self }
+        McpError { next: Some(next.into()), ..self }
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {
         self.error.kind
     }
 
-    /// As an error of the protocol, which has no field for what to do next.
+    /// Returns the message for an error of the protocol, which has no field for what to do next.
     pub(crate) fn into_message(self) -> String {
         match self.next {
             Some(next) => format!("{}; {next}", self.error.message),
@@ -39,7 +39,7 @@ impl Refusal {
         }
     }
 
-    /// As the result of a tool.
+    /// Returns the error as the result of a tool.
     pub(crate) fn into_result(self, tool: &str) -> CallToolResult {
         let next = self.next.or_else(|| advice(&self.error, tool));
         let mut error = match serde_json::to_value(&*self.error) {
@@ -57,10 +57,10 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for McpError {
     fn from(error: Error) -> Self {
         let error = match error {
-            // The engine's advice names commands, which an agent does not have.
+            // The engine's advice names commands of the CLI, which an agent does not have.
             Error::NotFound { what, name, .. } => Error::NotFound { what, name, advice: "" },
             error => error,
         };
@@ -68,19 +68,19 @@ impl From<Error> for Refusal {
     }
 }
 
-impl From<tine_api::Error> for Refusal {
+impl From<tine_api::Error> for McpError {
     fn from(error: tine_api::Error) -> Self {
-        Refusal { error: Box::new(error), next: None }
+        McpError { error: Box::new(error), next: None }
     }
 }
 
-impl From<RenderError> for Refusal {
+impl From<RenderError> for McpError {
     fn from(error: RenderError) -> Self {
         tine_api::Error::from(error).into()
     }
 }
 
-/// What to do about a refusal that does not say it itself.
+/// Returns what to do next after an error that does not say it itself.
 fn advice(error: &tine_api::Error, tool: &str) -> Option<String> {
     let known = &error.details;
     if let Some(tip) = &known.actual_tip {
@@ -98,26 +98,22 @@ fn advice(error: &tine_api::Error, tool: &str) -> Option<String> {
         return Some(format!("undo_operation(operation: {last}) first, then this one"));
     }
     if known.candidates.iter().any(|candidate| candidate.commit.is_some()) {
-        return Some("give more digits of the commit's hash, as candidates have it".into());
+        return Some("send more digits of the commit's hash; candidates has it".into());
     }
     if !known.candidates.is_empty() {
-        return Some("name the conversation_id, or the turn by one of the candidates' ids".into());
+        return Some("send the conversation_id, or the id of one of the candidates".into());
     }
     match error.kind {
         ErrorKind::NotFound => Some(
-            "search_turns or get_tree find turns, retrieve_entities finds entities; ids of \
-             another project are not seen here"
+            "find turns with search_turns or get_tree, entities with retrieve_entities; ids of \
+             other projects are not visible here"
                 .to_owned(),
         ),
         ErrorKind::IdempotencyMismatch => {
-            Some("send a new idempotency_key; a key is repeated only for the same call".to_owned())
+            Some("send a new idempotency_key; repeat a key only to retry the same call".to_owned())
         }
         ErrorKind::Busy => Some("call again in a second".to_owned()),
-        ErrorKind::TooLarge => Some(
-            "send less in one call; what belongs together can be several \
-             stores"
-                .to_owned(),
-        ),
+        ErrorKind::TooLarge => Some("split it into several calls".to_owned()),
         _ => None,
     }
 }

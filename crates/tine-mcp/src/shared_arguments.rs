@@ -1,4 +1,4 @@
-//! Arguments in forms that several tools share.
+//! Arguments that several tools share.
 
 use tine_api::bodies;
 use tine_core::facts::Slot;
@@ -8,65 +8,70 @@ use tine_core::{
 };
 use tine_engine::{AsOf, End, Error};
 
-use crate::refusal::Refusal;
+use crate::mcp_error::McpError;
 use crate::tools::ToolContext;
-use crate::typed::Members;
+use crate::typed_arguments::Members;
 
-/// Reads messages from their fields.
-pub(crate) fn messages(given: Vec<Members>, limits: &Limits) -> Result<Vec<Message>, Refusal> {
+/// Parses messages from their fields.
+pub(crate) fn messages(given: Vec<Members>, limits: &Limits) -> Result<Vec<Message>, McpError> {
     Ok(bodies::messages(given.into_iter().map(Json::from).collect(), limits)?)
 }
 
 /// Returns the content of a turn: a text, or blocks.
-pub(crate) fn content(text: Option<String>, blocks: Option<Vec<Members>>) -> Result<Json, Refusal> {
+pub(crate) fn content(
+    text: Option<String>,
+    blocks: Option<Vec<Members>>,
+) -> Result<Json, McpError> {
     match (text, blocks) {
         (Some(text), None) => Ok(Json::String(text)),
         (None, Some(blocks)) => Ok(Json::Array(blocks.into_iter().map(Json::from).collect())),
         (Some(_), Some(_)) => {
-            let why = "`content` and `content_blocks` both say what the turn says";
-            Err(Refusal::invalid(why).next("send one of them; a text can be a block of type text"))
+            let why = "got both `content` and `content_blocks`";
+            Err(McpError::invalid(why)
+                .next("send one of them; a text can also be a block of type text"))
         }
-        (None, None) => Err(Refusal::invalid("nothing is said")
-            .next("send `content` (a text) or `content_blocks` (objects with a `type`)")),
+        (None, None) => Err(McpError::invalid("`content` is missing")
+            .next("send `content` (a string) or `content_blocks` (objects with a `type`)")),
     }
 }
 
-pub(crate) fn reference(text: &str) -> Result<Reference, Refusal> {
+pub(crate) fn reference(text: &str) -> Result<Reference, McpError> {
     Ok(Reference::parse(text).map_err(Error::from)?)
 }
 
-pub(crate) fn references(text: Option<&str>) -> Result<Option<Reference>, Refusal> {
+pub(crate) fn optional_reference(text: Option<&str>) -> Result<Option<Reference>, McpError> {
     text.map(reference).transpose()
 }
 
-pub(crate) fn conversation(text: &str, limits: &Limits) -> Result<ConversationId, Refusal> {
+pub(crate) fn conversation(text: &str, limits: &Limits) -> Result<ConversationId, McpError> {
     Ok(ConversationId::new(text, limits).map_err(Error::from)?)
 }
 
-pub(crate) fn time(name: &str, text: &str) -> Result<Timestamp, Refusal> {
+pub(crate) fn time(name: &str, text: &str) -> Result<Timestamp, McpError> {
     text.parse().map_err(|error: tine_core::time::TimestampError| {
-        Refusal::invalid(format!("`{name}`: {error}")).next("write times as 2026-03-01T09:30:00Z")
+        McpError::invalid(format!("`{name}`: {error}")).next("write times as 2026-03-01T09:30:00Z")
     })
 }
 
-pub(crate) fn times(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, Refusal> {
+pub(crate) fn optional_time(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, McpError> {
     text.map(|text| time(name, text)).transpose()
 }
 
-pub(crate) fn source(text: &str) -> Result<SourceId, Refusal> {
+pub(crate) fn source(text: &str) -> Result<SourceId, McpError> {
     text.parse().map_err(|error| {
-        Refusal::from(Error::Name(error)).next("source ids begin with src_; stores answer them")
+        McpError::from(Error::Name(error))
+            .next("source ids begin with src_; the answers of stores have them")
     })
 }
 
-/// An entity by its id, by the turn_key of a message, or by its conversation's id.
-pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refusal> {
+/// Returns the entity with this id, or the entity of the message with this turn_key.
+pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, McpError> {
     if let Ok(id) = text.parse::<EntityId>() {
         return Ok(id);
     }
     if text.starts_with("ent_") {
-        return Err(Refusal::invalid(format!("`{text}` is no entity id"))
-            .next("ids are ent_ and 32 hex digits, as answers give them"));
+        return Err(McpError::invalid(format!("`{text}` is not an entity id"))
+            .next("an id is ent_ and 32 hex digits; answers have it as entity_id"));
     }
     let mut found: Vec<(EntityId, String)> = Vec::new();
     for (conversation, slot) in slots(text, context.limits()) {
@@ -78,10 +83,11 @@ pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refu
     found.dedup();
     match found.as_slice() {
         [(id, _)] => Ok(*id),
-        [] => Err(Refusal::new(ErrorKind::NotFound, format!("nothing is stored under `{text}`")).next(
-            "give an entity id (ent_…), or a turn_key: conversation_id:turn_id, with :assistant \
-             behind it for a reply",
-        )),
+        [] => Err(McpError::new(ErrorKind::NotFound, format!("nothing is stored under `{text}`"))
+            .next(
+                "send an entity id (ent_…) or a turn_key: conversation_id:turn_id, followed by \
+             :assistant for a reply",
+            )),
         several => {
             let exact: Vec<_> = several.iter().filter(|(_, key)| key == text).collect();
             if let [(id, _)] = exact.as_slice() {
@@ -89,12 +95,12 @@ pub(crate) fn entity(context: &ToolContext, text: &str) -> Result<EntityId, Refu
             }
             let keys: Vec<_> = several.iter().map(|(id, key)| format!("{key} ({id})")).collect();
             let why = format!("`{text}` could be {}", keys.join(" or "));
-            Err(Refusal::new(ErrorKind::Ambiguous, why).next("send one of these ids as entity_id"))
+            Err(McpError::new(ErrorKind::Ambiguous, why).next("send one of these ids as entity_id"))
         }
     }
 }
 
-/// Every slot that a turn_key could be the key of. Ids may hold colons, so that several can.
+/// Returns every slot that a turn_key could mean: several, because ids may contain colons.
 fn slots(key: &str, limits: &Limits) -> Vec<(ConversationId, Slot)> {
     let mut found = Vec::new();
     for (at, _) in key.match_indices(':') {
@@ -127,12 +133,12 @@ fn slots(key: &str, limits: &Limits) -> Vec<(ConversationId, Slot)> {
     found
 }
 
-/// One end of a relationship: a number is the place of an entity in the same call.
-pub(crate) fn end(context: &ToolContext, name: &str, value: &Json) -> Result<End, Refusal> {
+/// Parses an end of a relationship. A number is the index of an entity in the same call.
+pub(crate) fn end(context: &ToolContext, name: &str, value: &Json) -> Result<End, McpError> {
     let wrong = || {
-        Refusal::invalid(format!("`{name}` names nothing that can be related")).next(
-            "give an entity (ent_… or a turn_key), a source (src_…), a turn's id, \
-             conversation:ID, or the place of an entity in this call, from 0",
+        McpError::invalid(format!("`{name}` is not something that can be related")).next(
+            "send an entity (ent_… or a turn_key), a source (src_…), a turn's id, \
+             conversation:ID, or the index of an entity in this call, from 0",
         )
     };
     if let Some(nth) = value.as_u64() {
