@@ -1,23 +1,23 @@
-//! The agent: the methods of the protocol, each a few lines over engine, sessions and model.
+//! The agent: the methods of the protocol, over the engine, the open sessions and the model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tine_core::{BranchId, Json, Reference};
 use tine_engine::{BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation};
 use tine_llm::reply::Responder;
 
-use crate::json::json;
-use crate::lines::Out;
-use crate::prompt::Prompt;
-use crate::sessions::{Claim, Sessions, Unclaimed};
-use crate::wire::{self, NO_METHOD, NO_REQUEST, Refusal};
-use crate::{anchor, branches, listing};
+use crate::json_macro::json;
+use crate::json_rpc::{self, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError, RpcResult};
+use crate::line_io::LineWriter;
+use crate::lock;
+use crate::open_sessions::{ClaimError, OpenSessions, PromptClaim};
+use crate::prompt::PromptRun;
+use crate::{fork_point, session_branches, session_list};
 
-/// The version of the protocol that is spoken.
+/// The protocol version that this agent speaks.
 const PROTOCOL: u64 = 1;
 
-/// What a method answers.
-pub(crate) type Answer = Result<Json, Refusal>;
+pub(crate) type MethodResult = RpcResult<Json>;
 
 /// An agent over an engine. Serves one client.
 pub struct Agent {
@@ -25,24 +25,22 @@ pub struct Agent {
     pub(crate) call: Call,
     pub(crate) model: Responder,
     pub(crate) redact: bool,
-    sessions: Arc<Sessions>,
-    /// Who is served; nobody before the beginning.
+    sessions: Arc<OpenSessions>,
+    /// The client's `clientInfo`; `None` before `initialize`.
     client: Mutex<Option<Json>>,
     /// Held while the metadata of a conversation is read and written.
     noting: Mutex<()>,
 }
 
-/// A request that was begun and is to be worked on.
+/// A request that [`Agent::begin`] accepted.
 pub(crate) enum Task {
-    /// It is answered already.
-    Done(Json),
-    /// One that holds nobody up.
-    Call(Method, Json),
+    Answered(Json),
+    Method(Method, Json),
     /// A prompt, which has claimed its session.
-    Prompt(Claim, Json),
+    Prompt(PromptClaim, Json),
 }
 
-/// A method that is one look into the store, or one change of it.
+/// A method that reads or changes the store and asks no model.
 #[derive(Clone, Copy)]
 pub(crate) enum Method {
     New,
@@ -55,24 +53,24 @@ pub(crate) enum Method {
 }
 
 impl Agent {
-    /// An agent whose changes are made by that call's actor, in its project.
+    /// Creates an agent that makes its changes as the call's actor, in the call's project.
     pub fn new(engine: Engine, call: Call, model: Responder) -> Self {
         let (sessions, client, noting) = Default::default();
         Agent { engine, call, model, redact: false, sessions, client, noting }
     }
 
-    /// The same, which takes secrets out of what it records.
+    /// Sets whether secrets are redacted from what is recorded.
     pub fn redacting(self, redact: bool) -> Self {
         Agent { redact, ..self }
     }
 
-    /// Begins a request, in the order in which requests come.
-    pub(crate) fn begin(&self, method: &str, params: Json) -> Result<Task, Refusal> {
+    /// Begins a request. Called in the order in which requests arrive.
+    pub(crate) fn begin(&self, method: &str, params: Json) -> RpcResult<Task> {
         if method == "initialize" {
-            return self.initialize(&params).map(Task::Done);
+            return self.initialize(&params).map(Task::Answered);
         }
         if self.client().is_none() {
-            return Err(Refusal::new(NO_REQUEST, "nothing goes before `initialize`"));
+            return Err(RpcError::new(INVALID_REQUEST, "`initialize` must come first"));
         }
         let method = match method {
             "session/prompt" => return Ok(Task::Prompt(self.claim(&params)?, params)),
@@ -83,25 +81,30 @@ impl Agent {
             "session/fork" => Method::Fork,
             "session/close" => Method::Close,
             "session/delete" => Method::Delete,
-            _ => return Err(Refusal::new(NO_METHOD, format!("there is no method `{method}`"))),
+            _ => {
+                return Err(RpcError::new(
+                    METHOD_NOT_FOUND,
+                    format!("there is no method `{method}`"),
+                ));
+            }
         };
-        Ok(Task::Call(method, params))
+        Ok(Task::Method(method, params))
     }
 
-    /// Hears what needs no answer.
+    /// Handles a notification.
     pub(crate) fn notice(&self, method: &str, params: &Json) {
-        match (method, wire::text(params, "sessionId").map(str::parse)) {
+        match (method, json_rpc::required_text(params, "sessionId").map(str::parse)) {
             ("session/cancel", Ok(Ok(id))) => self.sessions.stop(id),
-            _ => tracing::debug!(method, "a notification was passed over"),
+            _ => tracing::debug!(method, "ignored a notification"),
         }
     }
 
-    /// Works on a request to its end.
-    pub(crate) fn work(&self, task: Task, out: &Out) -> Answer {
+    /// Runs a task to completion.
+    pub(crate) fn work(&self, task: Task, out: &LineWriter) -> MethodResult {
         match task {
-            Task::Done(answer) => Ok(answer),
-            Task::Prompt(claim, params) => Prompt::new(self, out, claim)?.run(&params),
-            Task::Call(method, params) => match method {
+            Task::Answered(answer) => Ok(answer),
+            Task::Prompt(claim, params) => PromptRun::new(self, out, claim)?.run(&params),
+            Task::Method(method, params) => match method {
                 Method::New => self.new_session(&params),
                 Method::Load => self.load(&params, out),
                 Method::Resume => self.resume(&params),
@@ -113,27 +116,27 @@ impl Agent {
         }
     }
 
-    /// Stops everything that runs.
+    /// Cancels all running prompts.
     pub(crate) fn stop_all(&self) {
         self.sessions.stop_all();
     }
 
-    /// Who is served, as it is noted with what is said.
+    /// Returns the client's `clientInfo`, which is recorded with its messages.
     pub(crate) fn client(&self) -> Option<Json> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.client).clone()
     }
 
-    fn initialize(&self, params: &Json) -> Answer {
+    fn initialize(&self, params: &Json) -> MethodResult {
         if params.get("protocolVersion").and_then(Json::as_u64).is_none() {
-            return Err(Refusal::invalid("`protocolVersion` must be a number"));
+            return Err(RpcError::invalid("`protocolVersion` must be a number"));
         }
         let client = match params.get("clientInfo") {
             Some(info @ Json::Object(_)) => info.clone(),
             _ => Json::Null,
         };
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
-        // Beside the proposal's place for the marker also under `_meta`, where it survives clients
-        // that keep only what their schema knows.
+        *lock(&self.client) = Some(client);
+        // The proposal's place for the marker, and `_meta`, which survives clients that drop
+        // members unknown to their schema.
         let fork = json!({ "atMessageId": true, "_meta": { "atMessageId": true } });
         Ok(json!({
             "protocolVersion": PROTOCOL,
@@ -154,41 +157,42 @@ impl Agent {
         }))
     }
 
-    fn new_session(&self, params: &Json) -> Answer {
-        let cwd = wire::folder(params)?;
-        let metadata = listing::began(cwd, self.client().unwrap_or(Json::Null), None);
+    fn new_session(&self, params: &Json) -> MethodResult {
+        let cwd = json_rpc::cwd(params)?;
+        let metadata =
+            session_list::new_session_metadata(cwd, self.client().unwrap_or(Json::Null), None);
         let new = NewConversation { metadata, ..NewConversation::default() };
         let conversation = self.engine.create_conversation(&self.call, new)?;
         let main = self.engine.branch(&self.call, &conversation.id, "main")?;
         self.sessions.open(main.id, cwd);
-        Ok(noted(json!({ "sessionId": main.id.to_string() }), params))
+        Ok(with_mcp_note(json!({ "sessionId": main.id.to_string() }), params))
     }
 
-    fn load(&self, params: &Json, out: &Out) -> Answer {
-        let (session, cwd) = (self.session(params)?, wire::folder(params)?);
-        branches::replay(&self.engine, &self.call, &session.id.to_string(), &session, out)?;
+    fn load(&self, params: &Json, out: &LineWriter) -> MethodResult {
+        let (session, cwd) = (self.session(params)?, json_rpc::cwd(params)?);
+        session_branches::replay(&self.engine, &self.call, &session.id.to_string(), &session, out)?;
         self.sessions.open(session.id, cwd);
-        Ok(noted(json!({}), params))
+        Ok(with_mcp_note(json!({}), params))
     }
 
-    fn resume(&self, params: &Json) -> Answer {
-        let (session, cwd) = (self.session(params)?, wire::folder(params)?);
+    fn resume(&self, params: &Json) -> MethodResult {
+        let (session, cwd) = (self.session(params)?, json_rpc::cwd(params)?);
         self.sessions.open(session.id, cwd);
-        Ok(noted(json!({}), params))
+        Ok(with_mcp_note(json!({}), params))
     }
 
-    fn list(&self, params: &Json) -> Answer {
-        let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
-        let cursor = wire::optional_text(params, "cursor")?;
-        let (sessions, next) = listing::page(&self.engine, &self.call, cwd, cursor, None)?;
-        Ok(listing::told(sessions, next))
+    fn list(&self, params: &Json) -> MethodResult {
+        let cwd = json_rpc::optional_cwd(params)?;
+        let cursor = json_rpc::optional_text(params, "cursor")?;
+        let (sessions, next) = session_list::page(&self.engine, &self.call, cwd, cursor, None)?;
+        Ok(session_list::list_result(sessions, next))
     }
 
-    fn fork(&self, params: &Json) -> Answer {
-        let (session, cwd) = (self.session(params)?, wire::folder(params)?);
-        let at = match anchor::read(params)? {
+    fn fork(&self, params: &Json) -> MethodResult {
+        let (session, cwd) = (self.session(params)?, json_rpc::cwd(params)?);
+        let at = match fork_point::message_id(params)? {
             Some(message) => {
-                branches::message_of(&self.engine, &self.call, &session, message)?.into()
+                session_branches::message_turn(&self.engine, &self.call, &session, message)?.into()
             }
             None => Reference::parse(&session.id.to_string()).map_err(Error::from)?,
         };
@@ -196,15 +200,15 @@ impl Agent {
         let request = Fork { conversation, point: ForkPoint::At(at), name: None };
         let fork = self.engine.fork(&self.call, request)?;
         {
-            let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-            listing::forked(&self.engine, &self.call, &fork, cwd, None)?;
+            let _noting = lock(&self.noting);
+            session_list::record_fork(&self.engine, &self.call, &fork, cwd, None)?;
         }
         self.sessions.open(fork.id, cwd);
-        Ok(noted(json!({ "sessionId": fork.id.to_string() }), params))
+        Ok(with_mcp_note(json!({ "sessionId": fork.id.to_string() }), params))
     }
 
-    fn close(&self, params: &Json) -> Answer {
-        let text = wire::text(params, "sessionId")?;
+    fn close(&self, params: &Json) -> MethodResult {
+        let text = json_rpc::required_text(params, "sessionId")?;
         let was_open = text.parse().is_ok_and(|id| self.sessions.close(id));
         if !was_open {
             self.session(params)?;
@@ -212,41 +216,46 @@ impl Agent {
         Ok(json!({}))
     }
 
-    /// Removes the branch; its turns stay. What is not there is gone already.
-    fn delete(&self, params: &Json) -> Answer {
-        let Ok(id) = wire::text(params, "sessionId")?.parse::<BranchId>() else {
+    /// Deletes the session's branch; its turns stay. Does nothing if there is no such branch.
+    fn delete(&self, params: &Json) -> MethodResult {
+        let Ok(id) = json_rpc::required_text(params, "sessionId")?.parse::<BranchId>() else {
             return Ok(json!({}));
         };
         self.sessions.close(id);
-        branches::delete(&self.engine, &self.call, id)?;
+        session_branches::delete(&self.engine, &self.call, id)?;
         Ok(json!({}))
     }
 
-    fn session(&self, params: &Json) -> Result<BranchView, Refusal> {
-        branches::named(&self.engine, &self.call, wire::text(params, "sessionId")?)
+    fn session(&self, params: &Json) -> RpcResult<BranchView> {
+        session_branches::find(
+            &self.engine,
+            &self.call,
+            json_rpc::required_text(params, "sessionId")?,
+        )
     }
 
-    fn claim(&self, params: &Json) -> Result<Claim, Refusal> {
-        let text = wire::text(params, "sessionId")?;
-        let unknown = || Refusal::no_session(text, " that is open here; load or resume it first");
+    fn claim(&self, params: &Json) -> RpcResult<PromptClaim> {
+        let text = json_rpc::required_text(params, "sessionId")?;
+        let unknown = || RpcError::no_session(text, " open here; load or resume it first");
         let id = text.parse().map_err(|_| unknown())?;
         self.sessions.claim(id).map_err(|why| match why {
-            Unclaimed::Closed => unknown(),
-            Unclaimed::Running => {
-                let why = "a prompt runs in this session; wait for its end, or cancel it";
-                Refusal::new(NO_REQUEST, why).with(json!({ "sessionId": text }))
+            ClaimError::Closed => unknown(),
+            ClaimError::Running => {
+                let why =
+                    "a prompt is already running in this session; wait for it to end, or cancel it";
+                RpcError::new(INVALID_REQUEST, why).with_data(json!({ "sessionId": text }))
             }
         })
     }
 }
 
-/// An answer with a note about servers that were offered and are not used.
-fn noted(mut answer: Json, params: &Json) -> Json {
+/// Adds a note to a response if the client offered MCP servers, which are not used.
+fn with_mcp_note(mut answer: Json, params: &Json) -> Json {
     let offered = params.get("mcpServers").and_then(Json::as_array).map_or(0, <[Json]>::len);
     if offered > 0 {
-        let why = "this agent uses no MCP servers; those that were offered are left alone";
+        let why = "this agent uses no MCP servers; the servers offered were ignored";
         tracing::warn!(offered, "{why}");
-        wire::note(&mut answer, json!({ "mcpServers": why }));
+        json_rpc::add_note(&mut answer, json!({ "mcpServers": why }));
     }
     answer
 }

@@ -1,11 +1,11 @@
-//! Sessions from their beginning to their end.
+//! Sessions: creating, loading, listing, closing, deleting.
 
 use serde_json::{Value, json};
 use tine_core::Message;
 use tine_engine::{Append, NewConversation};
 
-use crate::client::{CWD, Client, World, question};
-use crate::endpoint::stalled;
+use crate::model_endpoint::stalled;
+use crate::test_client::{CWD, Client, TestStore, question};
 
 fn listed(client: &mut Client, params: Value) -> Vec<Value> {
     let mut found = Vec::new();
@@ -25,9 +25,9 @@ fn ids(sessions: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn what_the_agent_can_do_is_told() {
-    let world = World::new();
-    let mut client = world.client();
+fn initialize_reports_the_capabilities() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let hello = client.ask("initialize", json!({ "protocolVersion": 1 }));
     let can = &hello["agentCapabilities"];
     assert_eq!(can["loadSession"], true);
@@ -41,12 +41,12 @@ fn what_the_agent_can_do_is_told() {
 }
 
 #[test]
-fn a_load_replays_everything_before_it_answers_and_a_resume_nothing() {
-    let world = World::new();
-    let mut client = world.client();
+fn a_load_replays_the_session_before_responding_and_a_resume_does_not() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     let said = [client.prompt(&session, "one"), client.prompt(&session, "two")];
-    let mut other = world.client();
+    let mut other = store.client();
     let replayed = other.replay(&session);
     let mut whole = Vec::new();
     for (exchange, text) in said.iter().zip(["one", "two"]) {
@@ -54,7 +54,7 @@ fn a_load_replays_everything_before_it_answers_and_a_resume_nothing() {
         whole.push(("agent_message_chunk".to_owned(), exchange.agent.clone(), text.to_owned()));
     }
     assert_eq!(replayed, whole);
-    let mut third = world.client();
+    let mut third = store.client();
     let error = third.refused("session/prompt", question(&session, "not open"));
     assert_eq!(error["code"], -32002);
     third.ask("session/resume", json!({ "sessionId": session, "cwd": CWD }));
@@ -63,9 +63,9 @@ fn a_load_replays_everything_before_it_answers_and_a_resume_nothing() {
 }
 
 #[test]
-fn sessions_are_listed_by_folder_with_titles_the_last_changed_first() {
-    let world = World::new();
-    let mut client = world.client();
+fn sessions_are_listed_by_folder_with_titles_and_the_last_changed_first() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let first = client.new_session();
     let elsewhere = client.ask("session/new", json!({ "cwd": "/other", "mcpServers": [] }));
     let elsewhere = elsewhere["sessionId"].as_str().expect("an id").to_owned();
@@ -82,8 +82,8 @@ fn sessions_are_listed_by_folder_with_titles_the_last_changed_first() {
     assert_eq!(of(&elsewhere)["title"], "Where to in March?");
     assert_eq!(of(&forked)["title"], "Where to in March? (fork-1)");
     assert_eq!(of(&forked)["cwd"], "/third");
-    let conversation = world.branch(&first).conversation;
-    let told = world.turn(&conversation, &last.agent).created_at.to_string();
+    let conversation = store.branch(&first).conversation;
+    let told = store.turn(&conversation, &last.agent).created_at.to_string();
     assert_eq!(of(&first)["updatedAt"], told);
 
     for (cwd, session) in [(CWD, &first), ("/other", &elsewhere), ("/third", &forked)] {
@@ -93,9 +93,9 @@ fn sessions_are_listed_by_folder_with_titles_the_last_changed_first() {
 }
 
 #[test]
-fn a_long_list_comes_in_pages_and_holds_each_session_once() {
-    let world = World::new();
-    let mut client = world.client();
+fn a_long_list_is_paged_and_has_each_session_once() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let mut made: Vec<String> = (0..120).map(|_| client.new_session()).collect();
     let first = client.ask("session/list", json!({}));
     assert_eq!(first["sessions"].as_array().expect("sessions").len(), 50);
@@ -107,13 +107,13 @@ fn a_long_list_comes_in_pages_and_holds_each_session_once() {
 }
 
 #[test]
-fn what_did_not_begin_here_is_listed_when_it_tells_where_and_can_be_loaded_anyway() {
-    let world = World::new();
-    let mut client = world.client();
+fn a_conversation_from_elsewhere_is_listed_once_its_folder_is_known_and_can_always_be_loaded() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let make = |id: &str, message: Message| {
         let new = NewConversation::named(id).expect("a sound id");
-        let talk = world.engine.create_conversation(&world.call, new).expect("a conversation").id;
-        let done = world.engine.append(&world.call, Append::to(talk, vec![message]));
+        let talk = store.engine.create_conversation(&store.call, new).expect("a conversation").id;
+        let done = store.engine.append(&store.call, Append::to(talk, vec![message]));
         done.expect("a turn").branch.id.to_string()
     };
     let plain = make("plain", Message::text(tine_core::Role::User, "from elsewhere"));
@@ -124,21 +124,21 @@ fn what_did_not_begin_here_is_listed_when_it_tells_where_and_can_be_loaded_anywa
     assert_eq!(ids(&listed(&mut client, json!({}))), [&imported]);
     assert_eq!(client.replay(&plain).len(), 1);
     assert_eq!(client.prompt(&plain, "go on").text, "go on");
-    // Now it tells where.
+    // Now its last turn records a folder.
     assert_eq!(ids(&listed(&mut client, json!({ "cwd": CWD }))), [&plain]);
 }
 
 #[test]
-fn closing_cancels_what_runs_and_a_closed_session_is_opened_again() {
-    let world = World::new();
-    let mut client = world.client_of(stalled());
+fn closing_cancels_the_prompt_and_a_closed_session_can_be_reopened() {
+    let store = TestStore::new();
+    let mut client = store.client_of(stalled());
     let session = client.new_session();
     let prompt = client.send("session/prompt", question(&session, "Go on"));
     client.await_update("agent_message_chunk");
     let close = client.send("session/close", json!({ "sessionId": session }));
     let mut answers = Vec::new();
     while answers.len() < 2 {
-        let message = client.hear();
+        let message = client.next_message();
         if message.get("id").is_some() {
             answers.push(message);
         }
@@ -149,18 +149,18 @@ fn closing_cancels_what_runs_and_a_closed_session_is_opened_again() {
     let error = client.refused("session/prompt", question(&session, "closed"));
     assert_eq!(error["code"], -32002);
     client.ask("session/close", json!({ "sessionId": session }));
-    let mut other = world.client();
+    let mut other = store.client();
     other.ask("session/resume", json!({ "sessionId": session, "cwd": CWD }));
     other.prompt(&session, "open again");
 }
 
 #[test]
-fn a_deleted_session_is_gone_its_turns_stay_and_deleting_again_is_fine() {
-    let world = World::new();
-    let mut client = world.client();
+fn deleting_a_session_keeps_its_turns_and_is_idempotent() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let session = client.new_session();
     let said = client.prompt(&session, "keep me");
-    let conversation = world.branch(&session).conversation;
+    let conversation = store.branch(&session).conversation;
     for _ in 0..2 {
         assert_eq!(client.ask("session/delete", json!({ "sessionId": session })), json!({}));
     }
@@ -171,16 +171,16 @@ fn a_deleted_session_is_gone_its_turns_stay_and_deleting_again_is_fine() {
     let load = json!({ "sessionId": session, "cwd": CWD, "mcpServers": [] });
     let error = client.refused("session/load", load);
     assert_eq!((&error["code"], &error["data"]["sessionId"]), (&json!(-32002), &json!(session)));
-    world.turn(&conversation, &said.agent);
-    let tails = world.engine.tails(&world.call, &conversation).expect("tails");
+    store.turn(&conversation, &said.agent);
+    let tails = store.engine.tails(&store.call, &conversation).expect("tails");
     assert_eq!(tails[0].leaf.to_string(), said.agent);
-    world.verify();
+    store.verify();
 }
 
 #[test]
-fn servers_that_are_offered_are_declined_and_nothing_fails() {
-    let world = World::new();
-    let mut client = world.client();
+fn offered_mcp_servers_are_declined_with_a_note() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let servers = json!([{ "name": "x", "command": "/bin/x", "args": [], "env": [] }]);
     let made = client.ask("session/new", json!({ "cwd": CWD, "mcpServers": servers }));
     let note = made["_meta"]["tine"]["mcpServers"].as_str().expect("a note");
@@ -190,9 +190,9 @@ fn servers_that_are_offered_are_declined_and_nothing_fails() {
 }
 
 #[test]
-fn a_page_passes_over_what_is_of_other_folders() {
-    let world = World::new();
-    let mut client = world.client();
+fn a_page_skips_sessions_of_other_folders() {
+    let store = TestStore::new();
+    let mut client = store.client();
     let wanted = client.new_session();
     for _ in 0..120 {
         client.ask("session/new", json!({ "cwd": "/other", "mcpServers": [] }));

@@ -1,12 +1,12 @@
-//! The agent from outside: a client that writes lines and reads lines.
+//! Tests of the agent through its protocol, with a client that writes and reads lines.
 
-mod asking;
-mod client;
-mod endpoint;
 mod forking;
 mod fuzz;
-mod hostile;
 mod lifecycle;
+mod malformed_input;
+mod model_endpoint;
+mod model_tools;
 mod models;
-mod recording;
-mod remembering;
+mod oversized_lines;
+mod prompts;
+mod test_client;

@@ -1,4 +1,4 @@
-//! Models of a provider, behind a socket on this machine.
+//! Models of a provider, at a local endpoint.
 
 use serde_json::json;
 use tine_acp::Responder;
@@ -6,15 +6,15 @@ use tine_core::{Role, Status};
 use tine_llm::{Protocol, Provider, ProviderSettings};
 use tine_store::Content;
 
-use crate::client::{World, question};
-use crate::endpoint::{Then, endpoint, said};
+use crate::model_endpoint::{Then, endpoint, said};
+use crate::test_client::{TestStore, question};
 
 #[test]
-fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
-    let world = World::new();
+fn a_model_gets_the_whole_path_and_its_stream_is_shown_and_recorded() {
+    let store = TestStore::new();
     let pieces = vec![said("Late "), said("March")];
     let (model, asked) = endpoint(pieces, Then::Stop("stop"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let first = client.prompt(&session, "When?");
     assert_eq!(
@@ -32,7 +32,7 @@ fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
             { "role": "user", "content": "Why?" },
         ])
     );
-    let turn = &world.turns(&session)[1];
+    let turn = &store.turns(&session)[1];
     assert_eq!(turn.id.to_string(), first.agent);
     assert_eq!(turn.status, Status::Complete);
     let told = turn.metadata.source_info.as_ref().expect("how it came about");
@@ -40,7 +40,7 @@ fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
     assert_eq!((member("provider"), member("model")), (Some("local"), Some("answered")));
     let usage = tine_core::Usage::from_source_info(told).expect("what it cost");
     assert_eq!((usage.input, usage.output), (5, 7));
-    // A fork is asked with its own path and nothing that came later.
+    // A fork sends its own path and nothing later.
     let forked = client.fork(&session, Some(&first.agent));
     client.prompt(&forked, "Where?");
     let request = asked.recv().expect("the third request");
@@ -50,12 +50,12 @@ fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
 }
 
 #[test]
-fn thoughts_have_ids_of_their_own_and_are_no_anchors() {
-    let world = World::new();
+fn thoughts_have_their_own_ids_and_cannot_be_forked_at() {
+    let store = TestStore::new();
     let thought = |text: &str| json!({ "reasoning_content": text });
     let pieces = vec![thought("hm, "), thought("yes"), said("Ja"), said("wohl")];
     let (model, asked) = endpoint(pieces, Then::Stop("stop"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     client.ask("session/prompt", question(&session, "?"));
     let updates = client.updates(&session);
@@ -65,7 +65,7 @@ fn thoughts_have_ids_of_their_own_and_are_no_anchors() {
     };
     let (thought, message) = (id_of("agent_thought_chunk"), id_of("agent_message_chunk"));
     assert_ne!(thought, message);
-    let error = client.refused("session/fork", crate::client::fork(&session, Some(&thought)));
+    let error = client.refused("session/fork", crate::test_client::fork(&session, Some(&thought)));
     assert_eq!((&error["code"], &error["data"]["messageId"]), (&json!(-32602), &json!(thought)));
     let replayed = client.replay(&session);
     let shown: Vec<(&str, &str, &str)> =
@@ -84,40 +84,40 @@ fn thoughts_have_ids_of_their_own_and_are_no_anchors() {
 }
 
 #[test]
-fn a_stream_that_is_cancelled_is_kept_as_partial() {
-    let world = World::new();
+fn a_cancelled_stream_is_kept_as_a_partial_turn() {
+    let store = TestStore::new();
     let (model, _asked) = endpoint(vec![said("half a "), said("sen")], Then::Stall);
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let prompt = client.send("session/prompt", question(&session, "Go on"));
     client.await_update("agent_message_chunk");
     client.await_update("agent_message_chunk");
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
-    let turn = &world.turns(&session)[1];
+    let turn = &store.turns(&session)[1];
     assert_eq!(turn.status, Status::Partial);
     let Content::Kept(body) = &turn.content else { panic!("erased") };
     assert_eq!(body.text_only().as_deref(), Some("half a sen"));
     let forked = client.fork(&session, Some(&turn.id.to_string()));
-    assert_eq!(world.turns(&forked).len(), 2, "what was cut short can be forked at");
+    assert_eq!(store.turns(&forked).len(), 2, "what was cut short can be forked at");
 }
 
 #[test]
-fn a_fork_while_a_stream_runs_ends_at_the_question_and_never_at_the_answer() {
-    let world = World::new();
+fn a_fork_during_a_stream_can_end_at_the_question_but_not_at_the_answer() {
+    let store = TestStore::new();
     let (model, _asked) = endpoint(vec![said("half")], Then::Stall);
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let prompt = client.send("session/prompt", question(&session, "Go on"));
     let asked = client.await_update("user_message_chunk");
     let answer = client.await_update("agent_message_chunk");
     let running = answer["messageId"].as_str().expect("an id");
-    let error = client.refused("session/fork", crate::client::fork(&session, Some(running)));
+    let error = client.refused("session/fork", crate::test_client::fork(&session, Some(running)));
     assert_eq!((&error["code"], &error["data"]["messageId"]), (&json!(-32602), &json!(running)));
     let at = client.fork(&session, asked["messageId"].as_str());
     let whole = client.fork(&session, None);
     for forked in [at, whole] {
-        assert_eq!(world.turns(&forked).len(), 1, "only the question is recorded");
+        assert_eq!(store.turns(&forked).len(), 1, "only the question is recorded");
     }
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
@@ -125,22 +125,22 @@ fn a_fork_while_a_stream_runs_ends_at_the_question_and_never_at_the_answer() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_kept_and_told_as_an_error() {
-    let world = World::new();
+fn a_broken_stream_is_recorded_and_reported_as_an_error() {
+    let store = TestStore::new();
     let (model, _asked) = endpoint(vec![said("half")], Then::Break);
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Go on"));
     assert_eq!(error["code"], -32603);
     assert!(error["message"].as_str().expect("a sentence").contains("broke off"), "{error}");
-    let turns = world.turns(&session);
+    let turns = store.turns(&session);
     assert_eq!(turns[0].id.to_string(), error["data"]["userMessageId"].as_str().expect("an id"));
     assert_eq!(turns[1].status, Status::Partial);
 }
 
 #[test]
-fn a_model_that_cannot_be_reached_leaves_the_question() {
-    let world = World::new();
+fn a_question_is_kept_if_the_model_cannot_be_reached() {
+    let store = TestStore::new();
     let settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:1/v1".to_owned()),
         retries: Some(0),
@@ -148,35 +148,35 @@ fn a_model_that_cannot_be_reached_leaves_the_question() {
     };
     let provider = Provider::new("nobody", settings).expect("a sound provider");
     let model = tine_llm::Model::new(provider).expect("a model");
-    let mut client = world.client_of(Responder::Provider(model));
+    let mut client = store.client_of(Responder::Provider(model));
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Anybody?"));
     assert_eq!(error["code"], -32603);
-    let turns = world.turns(&session);
+    let turns = store.turns(&session);
     assert_eq!((turns.len(), turns[0].role), (1, Role::User));
 }
 
 #[test]
-fn an_answer_that_reaches_its_bound_says_so() {
-    let world = World::new();
+fn an_answer_that_reaches_the_token_limit_reports_it() {
+    let store = TestStore::new();
     let (model, _asked) = endpoint(vec![said("and so o")], Then::Stop("length"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let exchange = client.prompt(&session, "Go on");
     assert_eq!(exchange.answer["stopReason"], "max_tokens");
-    assert_eq!(world.turns(&session)[1].status, Status::Partial);
+    assert_eq!(store.turns(&session)[1].status, Status::Partial);
 }
 
 #[test]
-fn what_was_refused_is_taken_back_and_kept_as_a_tail() {
-    let world = World::new();
+fn a_refused_question_is_reverted_and_kept_as_a_tail() {
+    let store = TestStore::new();
     let (model, _asked) = endpoint(vec![said("No.")], Then::Stop("content_filter"));
-    let mut client = world.client_of(model);
+    let mut client = store.client_of(model);
     let session = client.new_session();
     let exchange = client.prompt(&session, "Do it");
     assert_eq!(exchange.answer["stopReason"], "refusal");
-    assert!(world.turns(&session).is_empty(), "the next prompt does not hold it");
-    let conversation = world.branch(&session).conversation;
-    let tails = world.engine.tails(&world.call, &conversation).expect("tails");
+    assert!(store.turns(&session).is_empty(), "the next prompt does not hold it");
+    let conversation = store.branch(&session).conversation;
+    let tails = store.engine.tails(&store.call, &conversation).expect("tails");
     assert_eq!(tails[0].leaf.to_string(), exchange.agent);
 }

@@ -1,53 +1,53 @@
 //! Tine for agents: the Model Context Protocol.
 //!
-//! [`Tine`] is the server of one engine: tools (`tools`), resources and their changes
-//! (`resources`, `follow`), prompts (`prompts`), completions (`complete`), and the page that
-//! teaches an agent how to store its turns (`instructions.md`). It is served over standard input
-//! and output ([`serve_stdio`]) or as the handler of one HTTP route ([`Http`]); both speak the
-//! stateless protocol of 2026-07-28 and the older ones that begin with `initialize`.
+//! [`McpServer`] serves one engine: tools (`tools`), resources and subscriptions to them
+//! (`resources`, `subscriptions`), prompts (`prompts`), completions (`completions`), and
+//! instructions that teach an agent to store its turns (`instructions.md`). It is served over
+//! standard input and output ([`serve_stdio`]) or as the handler of an HTTP route ([`McpHttp`]).
+//! Both speak the stateless protocol of 2026-07-28 and the older ones that begin with `initialize`.
 //!
 //! Invariants:
 //!
 //! - Every tool is one request of the engine; no rule of the tree lives here.
-//! - What a caller may not reach ([`Reach`]) is refused before the engine is asked.
-//! - Every message is read by the strict JSON reader of the core, whatever the transport: arguments
-//!   that two readers could take for different values are refused, and no digit is lost.
-//! - Arguments that a tool does not know are refused, and so are files outside of the folders that
-//!   were allowed.
-//! - Answers are bounded, say what was cut, and never put recorded text anywhere but into fields
-//!   of data.
+//! - What a caller may not access ([`AccessScope`]) is refused before the engine is asked.
+//! - Every message is parsed by the core's strict JSON reader, over any transport: JSON that two
+//!   readers could take for different values is refused. Numbers keep every digit, in arguments and
+//!   in answers.
+//! - Unknown arguments are refused, and so are files outside the allowed folders.
+//! - Answers are bounded and say what was left out. Recorded text appears only in data fields.
 //! - Only this crate knows the SDK (`rmcp`), whose version is pinned.
 //!
-//! Deliberately absent: listening, tokens, host names and origins, which are the HTTP server's;
+//! Deliberately absent: listening, tokens, host names and origins, which belong to the HTTP server;
 //! erasure, which no agent should be offered.
 
-mod access;
+mod access_scope;
+mod allowed_folders;
 mod answer;
-mod arguments;
-mod complete;
-mod cost;
-mod files;
-mod follow;
-mod forms;
+mod completions;
+mod exact_integers;
 mod http;
-mod incoming;
+mod incoming_message;
+mod mcp_error;
 mod prompts;
-mod refusal;
+mod record_json;
 mod resources;
 mod schema;
 mod server;
+mod shared_arguments;
 mod stdio;
+mod subscriptions;
+mod token_cost;
 mod tools;
-mod typed;
+mod typed_arguments;
 
-pub use access::Reach;
-pub use cost::{Cost, cost};
-pub use files::{Allowed, NotAllowed};
-pub use http::Http;
-pub use incoming::ExactArguments;
-pub use server::{Options, Tine};
+pub use access_scope::AccessScope;
+pub use allowed_folders::{AllowedFolders, FileAccessError};
+pub use http::McpHttp;
+pub use incoming_message::ExactArguments;
+pub use server::{McpOptions, McpServer};
 pub use stdio::{StdioError, serve_lines, serve_stdio};
+pub use token_cost::{TokenCost, token_cost};
 pub use tools::Toolset;
 
-/// What an agent is told before anything else.
+/// The instructions that a host gives its model before the first call.
 pub const INSTRUCTIONS: &str = include_str!("instructions.md");

@@ -1,9 +1,9 @@
-//! Schemas that every client takes, and arguments checked against them.
+//! Schemas that every client accepts, and checking arguments against them.
 //!
-//! Argument types describe themselves; what a generator writes besides what it must say (titles,
-//! formats, nulls in lists of types) is taken out, since hosts pay for each token of it and some
-//! refuse it. The same schema then checks what comes in, so that a refusal can name the argument
-//! and what would be right.
+//! Schemas are derived from argument types. What the generator adds without need (titles, formats,
+//! nulls in lists of types) is removed, because hosts pay for each token and some refuse it.
+//! Arguments are checked against the same schema, so that an error can name the argument and what
+//! it should be.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use tine_core::json::{Json, Object};
 
-use crate::refusal::Refusal;
+use crate::mcp_error::McpError;
 
 /// Returns the schema of a type, without members that hosts do not need.
 pub(crate) fn of<T: JsonSchema>() -> JsonObject {
@@ -64,7 +64,7 @@ fn tidy(schema: &mut Value) {
             }
         }
     }
-    constants(members);
+    merge_constants(members);
     for (name, value) in members.iter_mut() {
         match (name.as_str(), value) {
             ("properties", Value::Object(properties)) => properties.values_mut().for_each(tidy),
@@ -74,8 +74,8 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Writes a choice among constants, each with its description, as the list of their values.
-fn constants(members: &mut Map<String, Value>) {
+/// Replaces a choice of described constants by the list of their values.
+fn merge_constants(members: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = members.get("oneOf") else { return };
     let values: Option<Vec<Value>> = choices.iter().map(|it| it.get("const").cloned()).collect();
     if let Some(values) = values.filter(|values| values.iter().all(Value::is_string)) {
@@ -85,42 +85,44 @@ fn constants(members: &mut Map<String, Value>) {
     }
 }
 
-/// Refuses arguments that do not fit, and says which and why.
-pub(crate) fn check(schema: &JsonObject, arguments: &Object) -> Result<(), Refusal> {
+/// Refuses arguments that do not match, naming the first mistake.
+pub(crate) fn check(schema: &JsonObject, arguments: &Object) -> Result<(), McpError> {
     let empty = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     if let Some(unknown) = arguments.keys().find(|name| !known.contains_key(*name)) {
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
-        let like = names.iter().find(|name| alike(unknown, name));
-        let meant = like.map_or(String::new(), |name| format!("; `{name}` may be meant"));
-        let why = format!("there is no argument `{unknown}`{meant}");
-        return Err(Refusal::invalid(why).next(format!("the arguments are: {}", names.join(", "))));
+        let like = names.iter().find(|name| is_similar(unknown, name));
+        let meant = like.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        let why = format!("unknown argument `{unknown}`{meant}");
+        return Err(McpError::invalid(why).next(format!("the arguments are: {}", names.join(", "))));
     }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     for name in required.filter_map(Value::as_str) {
         if !arguments.contains_key(name) {
             let about = known.get(name).and_then(|it| it.get("description"));
-            let about = about.and_then(Value::as_str).unwrap_or("it is needed");
+            let about = about.and_then(Value::as_str).unwrap_or("it is required");
             let why = format!("the argument `{name}` is missing");
-            return Err(Refusal::invalid(why).next(format!("send `{name}`: {about}")));
+            return Err(McpError::invalid(why).next(format!("send `{name}`: {about}")));
         }
     }
     for (name, value) in arguments.iter() {
         if let Some(schema) = known.get(name) {
-            fits(name, schema, value)?;
+            check_value(name, schema, value)?;
         }
     }
     Ok(())
 }
 
-fn fits(name: &str, schema: &Value, value: &Json) -> Result<(), Refusal> {
+fn check_value(name: &str, schema: &Value, value: &Json) -> Result<(), McpError> {
     if let Some(Value::Array(values)) = schema.get("enum") {
         if values.iter().any(|known| known.as_str() == value.as_str() && known.is_string()) {
             return Ok(());
         }
         let values: Vec<String> = values.iter().map(Value::to_string).collect();
-        let why = format!("`{name}` is {}", short(value));
-        return Err(Refusal::invalid(why).next(format!("`{name}` is one of {}", values.join(", "))));
+        let why = format!("`{name}` is {}", shown(value));
+        return Err(
+            McpError::invalid(why).next(format!("`{name}` is one of {}", values.join(", ")))
+        );
     }
     let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let right = match wanted {
@@ -133,26 +135,26 @@ fn fits(name: &str, schema: &Value, value: &Json) -> Result<(), Refusal> {
     }
     if let (Some(items), Json::Array(values)) = (schema.get("items"), value) {
         for (at, value) in values.iter().enumerate() {
-            fits(&format!("{name}[{at}]"), items, value)?;
+            check_value(&format!("{name}[{at}]"), items, value)?;
         }
     }
     Ok(())
 }
 
-/// Refuses a value that is not of the JSON type that an argument has.
-pub(crate) fn wrong_type(name: &str, wanted: &str, value: &Json) -> Refusal {
+/// Returns the error for a value of the wrong JSON type.
+pub(crate) fn wrong_type(name: &str, wanted: &str, value: &Json) -> McpError {
     let (a, what) = match wanted {
-        "integer" => ("a", "whole number from 0 on"),
+        "integer" => ("a", "non-negative integer"),
         "array" => ("an", "array"),
         "object" => ("an", "object"),
         other => ("a", other),
     };
-    let why = format!("`{name}` must be {a} {what}, not {}", short(value));
-    Refusal::invalid(why).next(format!("send `{name}` as {a} {what}"))
+    let why = format!("`{name}` must be {a} {what}, not {}", shown(value));
+    McpError::invalid(why).next(format!("send `{name}` as {a} {what}"))
 }
 
-/// Returns a value as an error shows it.
-fn short(value: &Json) -> String {
+/// Returns a value as errors show it.
+fn shown(value: &Json) -> String {
     match value {
         Json::Array(_) => "an array".to_owned(),
         Json::Object(_) => "an object".to_owned(),
@@ -162,8 +164,8 @@ fn short(value: &Json) -> String {
     }
 }
 
-/// Returns whether one name may be a slip of the other.
-fn alike(given: &str, known: &str) -> bool {
+/// Returns whether one name may be a misspelling of the other.
+fn is_similar(given: &str, known: &str) -> bool {
     let bare = |name: &str| name.to_ascii_lowercase().replace(['_', '-'], "");
     let (given, known) = (bare(given), bare(known));
     given == known

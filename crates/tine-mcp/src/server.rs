@@ -1,4 +1,4 @@
-//! The server: passes each request of the protocol to the module that answers it.
+//! The server: passes each request to the module that handles it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,46 +18,46 @@ use tine_core::{ErrorKind, Limits, ProjectId};
 use tine_engine::{Engine, Error};
 use tokio::sync::{Notify, mpsc};
 
-use crate::access::Reach;
-use crate::files::Allowed;
-use crate::follow::Followers;
-use crate::incoming::ExactArguments;
-use crate::refusal::Refusal;
+use crate::access_scope::AccessScope;
+use crate::allowed_folders::AllowedFolders;
+use crate::incoming_message::ExactArguments;
+use crate::mcp_error::McpError;
+use crate::subscriptions::Subscriptions;
 use crate::tools::{self, Effect, ToolContext, Toolset};
-use crate::{INSTRUCTIONS, complete, prompts, resources};
+use crate::{INSTRUCTIONS, completions, exact_integers, prompts, resources};
 
-/// How long a host may keep what hardly ever changes.
-pub(crate) const LISTS_FRESH_MS: u64 = 3_600_000;
+/// How long a host may cache lists that hardly ever change.
+pub(crate) const LIST_TTL_MS: u64 = 3_600_000;
 
-/// How a server behaves.
+/// The options of a server.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Who is recorded as the author of changes.
+pub struct McpOptions {
+    /// The actor of changes.
     pub actor: String,
     /// The project of calls that name none.
     pub project: ProjectId,
-    /// Which tools are offered.
+    /// The tools that are offered.
     pub toolset: Toolset,
-    /// Whether nothing can be changed.
+    /// Whether changes are refused.
     pub read_only: bool,
     /// Folders whose files may be stored by path.
-    pub files: Allowed,
-    /// Whether secrets are taken out of what is stored.
+    pub files: AllowedFolders,
+    /// Whether secrets are redacted from what is stored.
     pub redact: bool,
-    /// Whether the text of an answer is all of it, for hosts that show a model nothing else.
+    /// Whether the text of an answer has all its fields, for hosts that show a model only the text.
     pub whole_text: bool,
-    /// Whether queued interpretations are done here, in the background.
+    /// Whether this server runs queued interpretations in the background.
     pub interprets: bool,
 }
 
-impl Default for Options {
+impl Default for McpOptions {
     fn default() -> Self {
-        Options {
+        McpOptions {
             actor: "mcp".to_owned(),
             project: ProjectId::default(),
             toolset: Toolset::Core,
             read_only: false,
-            files: Allowed::default(),
+            files: AllowedFolders::default(),
             redact: false,
             whole_text: false,
             interprets: false,
@@ -65,32 +65,38 @@ impl Default for Options {
     }
 }
 
-/// The server of one engine, for one connection. [`Tine::for_another`] makes one for the next.
+/// The server of one engine, for one connection. [`McpServer::for_another`] creates one for the
+/// next.
 #[derive(Clone)]
-pub struct Tine {
+pub struct McpServer {
     pub(crate) engine: Engine,
-    pub(crate) options: Arc<Options>,
-    pub(crate) followers: Followers,
-    work: Arc<Work>,
+    pub(crate) options: Arc<McpOptions>,
+    pub(crate) subscriptions: Subscriptions,
+    interpretation: Arc<InterpretationWorker>,
 }
 
 /// The background task that runs queued interpretations.
 #[derive(Default)]
-struct Work {
-    begun: AtomicBool,
-    wanted: Notify,
+struct InterpretationWorker {
+    is_running: AtomicBool,
+    requested: Notify,
 }
 
-impl Tine {
+impl McpServer {
     /// Creates a server over an engine.
-    pub fn new(engine: Engine, options: Options) -> Self {
-        let followers = Followers::new(engine.clone());
-        Tine { engine, options: Arc::new(options), followers, work: Arc::default() }
+    pub fn new(engine: Engine, options: McpOptions) -> Self {
+        let subscriptions = Subscriptions::new(engine.clone());
+        McpServer {
+            engine,
+            options: Arc::new(options),
+            subscriptions,
+            interpretation: Arc::default(),
+        }
     }
 
-    /// Returns the same server for another connection, with subscriptions of its own.
+    /// Returns the same server for another connection, with its own subscriptions.
     pub fn for_another(&self) -> Self {
-        Tine { followers: self.followers.for_another(), ..self.clone() }
+        McpServer { subscriptions: self.subscriptions.for_another(), ..self.clone() }
     }
 
     /// Starts queued interpretations in the background if this server runs them. Needs a runtime.
@@ -98,19 +104,19 @@ impl Tine {
         if !self.options.interprets {
             return;
         }
-        self.work.wanted.notify_one();
-        if self.work.begun.swap(true, Ordering::Relaxed) {
+        self.interpretation.requested.notify_one();
+        if self.interpretation.is_running.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (engine, work) = (self.engine.clone(), Arc::clone(&self.work));
+        let (engine, worker) = (self.engine.clone(), Arc::clone(&self.interpretation));
         tokio::spawn(async move {
             loop {
-                work.wanted.notified().await;
+                worker.requested.notified().await;
                 let engine = engine.clone();
                 match tokio::task::spawn_blocking(move || engine.run_pending()).await {
                     Ok(Ok(_)) => {}
                     Ok(Err(error)) => tracing::warn!(%error, "interpreting failed"),
-                    Err(error) => tracing::error!(%error, "interpreting met a defect"),
+                    Err(error) => tracing::error!(%error, "interpreting panicked"),
                 }
             }
         });
@@ -120,29 +126,30 @@ impl Tine {
         &self,
         request: CallToolRequestParams,
         context: &mut RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, Refusal> {
-        let options = chosen(&self.options, context);
+    ) -> Result<CallToolResult, McpError> {
+        let options = request_options(&self.options, context);
         let known = tools::find(&request.name, &options)?;
-        let reach = reach(context);
+        let scope = scope(context);
         let limits = self.engine.limits();
-        let arguments = match ExactArguments::take(context) {
-            Some(arguments) => arguments,
-            None => sdk_arguments(request.arguments, limits)?,
+        // A transport that passes exact arguments also writes exact answers.
+        let (arguments, transport_is_exact) = match ExactArguments::take(context) {
+            Some(arguments) => (arguments, true),
+            None => (sdk_arguments(request.arguments, limits)?, false),
         };
-        let common = tools::common(known, arguments, &reach, &options, limits)?;
+        let common = tools::common(known, arguments, &scope, &options, limits)?;
         let project = common.call.project.clone();
         let (report, mut reported) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
-        // Stops the tool also if the host disconnects without cancelling.
-        let _stop = StopOnDrop(Arc::clone(&stop));
+        // Cancels the tool even if the host disconnects without cancelling.
+        let _stop = CancelOnDrop(Arc::clone(&stop));
         let tool_context = ToolContext {
             engine: self.engine.clone(),
             call: common.call,
             options,
-            room: common.room,
+            budget: common.budget,
             stop,
             progress: Box::new(move |done, total, message| {
-                // The call may have ended already.
+                // The call may have ended.
                 let _ = report.send((done, total, message));
             }),
         };
@@ -153,7 +160,7 @@ impl Tine {
             tokio::select! {
                 biased;
                 () = context.ct.cancelled() => {
-                    return Err(Refusal::new(ErrorKind::Conflict, "the call was cancelled"));
+                    return Err(McpError::new(ErrorKind::Conflict, "the call was cancelled"));
                 }
                 Some((done, total, message)) = reported.recv() => {
                     if let Some(token) = &token {
@@ -167,74 +174,82 @@ impl Tine {
                 done = &mut work => break done,
             }
         };
-        if known.spec.effect != Effect::Reads {
+        if known.spec.effect != Effect::ReadOnly {
             self.interpret_in_background();
         }
         let answer = done.map_err(|error| {
-            tracing::error!(%error, tool = known.spec.name, "a tool met a defect");
-            Refusal::new(ErrorKind::Internal, "the call met a defect; it is in the server's log")
+            tracing::error!(%error, tool = known.spec.name, "a tool panicked");
+            McpError::new(ErrorKind::Internal, "internal error; the server's log has the details")
         })??;
-        Ok(answer.into_result(&project, self.options.whole_text || is_old(context)))
+        let mut result = answer
+            .into_result(&project, self.options.whole_text || lacks_structured_content(context));
+        if let (false, Some(fields)) = (transport_is_exact, &mut result.structured_content) {
+            exact_integers::to_digit_strings(fields);
+        }
+        Ok(result)
     }
 
     /// Runs work that may block on the store.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Engine, &Options) -> Result<T, Refusal> + Send + 'static,
+        work: impl FnOnce(&Engine, &McpOptions) -> Result<T, McpError> + Send + 'static,
     ) -> Result<T, ErrorData> {
         let (engine, options) = (self.engine.clone(), Arc::clone(&self.options));
         let done = tokio::task::spawn_blocking(move || work(&engine, &options)).await;
         match done {
             Ok(done) => done.map_err(ErrorData::from),
-            Err(_) => Err(ErrorData::internal_error("the request met a defect", None)),
+            Err(_) => Err(ErrorData::internal_error("internal error", None)),
         }
     }
 }
 
-struct StopOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for StopOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Reads arguments that came over a transport of the SDK alone, which has rounded long integers.
-fn sdk_arguments(arguments: Option<JsonObject>, limits: &Limits) -> Result<Object, Refusal> {
+/// Converts arguments that the SDK's own transports parsed, which round long integers.
+fn sdk_arguments(arguments: Option<JsonObject>, limits: &Limits) -> Result<Object, McpError> {
     let Some(arguments) = arguments else { return Ok(Object::new()) };
     let text = serde_json::Value::Object(arguments).to_string();
     match json::parse(text.as_bytes(), limits.json_depth).map_err(Error::from)? {
         Json::Object(arguments) => Ok(arguments),
-        other => Err(Refusal::invalid(format!("`arguments` must be an object, not {other}"))),
+        other => Err(McpError::invalid(format!("`arguments` must be an object, not {other}"))),
     }
 }
 
-/// Returns what the caller may do: as the HTTP server says, or everything over stdio.
-pub(crate) fn reach(context: &RequestContext<RoleServer>) -> Reach {
+/// Returns what the caller may access: as the HTTP server says, or everything over stdio.
+pub(crate) fn scope(context: &RequestContext<RoleServer>) -> AccessScope {
     let parts = context.extensions.get::<http::request::Parts>();
-    parts.and_then(|parts| parts.extensions.get::<Reach>()).cloned().unwrap_or_default()
+    parts.and_then(|parts| parts.extensions.get::<AccessScope>()).cloned().unwrap_or_default()
 }
 
-/// Returns the options of this request: a host may choose its toolset in the URL.
-fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<Options> {
+/// Returns the options of a request: a host may choose its toolset in the URL.
+fn request_options(
+    options: &Arc<McpOptions>,
+    context: &RequestContext<RoleServer>,
+) -> Arc<McpOptions> {
     let parts = context.extensions.get::<http::request::Parts>();
     let query = parts.and_then(|parts| parts.uri.query()).unwrap_or_default();
     let named = query.split('&').find_map(|pair| pair.strip_prefix("toolset="));
     match Toolset::ALL.into_iter().find(|set| Some(set.as_str()) == named) {
-        Some(toolset) => Arc::new(Options { toolset, ..Options::clone(options) }),
+        Some(toolset) => Arc::new(McpOptions { toolset, ..McpOptions::clone(options) }),
         None => Arc::clone(options),
     }
 }
 
 /// Returns whether the host predates structured content.
-fn is_old(context: &RequestContext<RoleServer>) -> bool {
+fn lacks_structured_content(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() < "2025-06-18")
 }
 
-impl From<Refusal> for ErrorData {
-    fn from(refusal: Refusal) -> Self {
-        let kind = refusal.kind();
-        let message = refusal.into_message();
+impl From<McpError> for ErrorData {
+    fn from(error: McpError) -> Self {
+        let kind = error.kind();
+        let message = error.into_message();
         match kind {
             ErrorKind::NotFound => ErrorData::resource_not_found(message, None),
             ErrorKind::Internal | ErrorKind::Corrupt => ErrorData::internal_error(message, None),
@@ -255,7 +270,7 @@ fn error_about(mut error: ErrorData, uri: &str) -> ErrorData {
     error
 }
 
-impl ServerHandler for Tine {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
@@ -277,10 +292,10 @@ impl ServerHandler for Tine {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let options = chosen(&self.options, &context);
+        let options = request_options(&self.options, &context);
         let tools = tools::of(options.toolset, options.read_only);
         Ok(ListToolsResult::with_all_items(tools)
-            .with_ttl_ms(LISTS_FRESH_MS)
+            .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private))
     }
 
@@ -293,13 +308,13 @@ impl ServerHandler for Tine {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
-            return Err(ErrorData::invalid_params(refusal.into_message(), None));
+        if let Err(error) = tools::find(&request.name, &request_options(&self.options, &context)) {
+            return Err(ErrorData::invalid_params(error.into_message(), None));
         }
         let name = request.name.to_string();
         let result = match self.run_tool(request, &mut context).await {
             Ok(result) => result,
-            Err(refusal) => refusal.into_result(&name),
+            Err(error) => error.into_result(&name),
         };
         Ok(result.into())
     }
@@ -309,8 +324,8 @@ impl ServerHandler for Tine {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (reach, cursor) = (reach(&context), request.and_then(|page| page.cursor));
-        self.blocking(move |engine, options| resources::list(engine, options, &reach, cursor)).await
+        let (scope, cursor) = (scope(&context), request.and_then(|page| page.cursor));
+        self.blocking(move |engine, options| resources::list(engine, options, &scope, cursor)).await
     }
 
     async fn list_resource_templates(
@@ -319,7 +334,7 @@ impl ServerHandler for Tine {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates())
-            .with_ttl_ms(LISTS_FRESH_MS)
+            .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private))
     }
 
@@ -328,10 +343,10 @@ impl ServerHandler for Tine {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (reach, uri) = (reach(&context), request.uri);
+        let (scope, uri) = (scope(&context), request.uri);
         let wanted = uri.clone();
         let read = self
-            .blocking(move |engine, options| resources::read(engine, options, &reach, &wanted))
+            .blocking(move |engine, options| resources::read(engine, options, &scope, &wanted))
             .await;
         read.map(Into::into).map_err(|error| error_about(error, &uri))
     }
@@ -340,17 +355,17 @@ impl ServerHandler for Tine {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        self.followers.promise();
+        self.subscriptions.note_accepted();
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| resources::can_be_followed(uri));
+            uris.retain(|uri| resources::can_be_subscribed(uri));
         }
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let reach = reach(context.request_context());
-        self.followers.listen(context, reach, &self.options).await
+        let scope = scope(context.request_context());
+        self.subscriptions.listen(context, scope, &self.options).await
     }
 
     async fn subscribe(
@@ -358,8 +373,8 @@ impl ServerHandler for Tine {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let reach = reach(&context);
-        self.followers.subscribe(request.uri, reach, context.peer, &self.options).await
+        let scope = scope(&context);
+        self.subscriptions.subscribe(request.uri, scope, context.peer, &self.options).await
     }
 
     async fn unsubscribe(
@@ -367,7 +382,7 @@ impl ServerHandler for Tine {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.followers.unsubscribe(&request.uri);
+        self.subscriptions.unsubscribe(&request.uri);
         Ok(())
     }
 
@@ -377,7 +392,7 @@ impl ServerHandler for Tine {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         Ok(ListPromptsResult::with_all_items(prompts::list())
-            .with_ttl_ms(LISTS_FRESH_MS)
+            .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private))
     }
 
@@ -386,9 +401,9 @@ impl ServerHandler for Tine {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let reach = reach(&context);
+        let scope = scope(&context);
         let made = self
-            .blocking(move |engine, options| prompts::get(engine, options, &reach, &request))
+            .blocking(move |engine, options| prompts::get(engine, options, &scope, &request))
             .await?;
         Ok(made.into())
     }
@@ -398,8 +413,10 @@ impl ServerHandler for Tine {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let reach = reach(&context);
-        self.blocking(move |engine, options| complete::complete(engine, options, &reach, &request))
-            .await
+        let scope = scope(&context);
+        self.blocking(move |engine, options| {
+            completions::complete(engine, options, &scope, &request)
+        })
+        .await
     }
 }

@@ -1,7 +1,7 @@
-//! Standard input and output, which carry nothing but the protocol.
+//! The stdio transport. Nothing but the protocol is written to standard output.
 //!
-//! Lines are read and written here rather than by the SDK, so that messages are read strictly and
-//! every request is answered, including one that cannot be read.
+//! Lines are read and written here rather than by the SDK, so that messages are parsed strictly,
+//! numbers keep every digit, and every request gets a response, even one that cannot be parsed.
 
 use std::io;
 
@@ -12,8 +12,9 @@ use rmcp::transport::{Transport, stdio_pipes};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use crate::incoming::{EnvelopeScan, Incoming, Unreadable, message_depth};
-use crate::server::Tine;
+use crate::exact_integers;
+use crate::incoming_message::{EnvelopeScan, IncomingMessage, UnreadableMessage, message_depth};
+use crate::server::McpServer;
 
 /// The longest line. Larger than anything that can be stored, so that an oversized call is refused
 /// by the limit that it exceeds.
@@ -28,23 +29,23 @@ const QUEUED_MESSAGES: usize = 1;
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The first message was not one that begins a connection.
-    #[error("the host did not begin as the protocol says: {0}")]
-    Beginning(String),
+    /// The first message did not start a connection.
+    #[error("the connection did not begin with a handshake: {0}")]
+    Handshake(String),
     /// A task failed.
-    #[error("serving broke off: {0}")]
-    Broken(String),
+    #[error("a task of the server failed: {0}")]
+    TaskFailed(String),
 }
 
 /// Serves one host over standard input and output, until it closes the input.
-pub async fn serve_stdio(tine: Tine) -> Result<(), StdioError> {
+pub async fn serve_stdio(tine: McpServer) -> Result<(), StdioError> {
     let (read, write) = stdio_pipes();
     serve_lines(tine, read, write).await
 }
 
 /// Serves one host over any pair of streams that carry lines, until the input ends.
 pub async fn serve_lines(
-    tine: Tine,
+    tine: McpServer,
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
@@ -52,35 +53,35 @@ pub async fn serve_lines(
     tine.interpret_in_background();
     let (messages, incoming) = mpsc::channel(QUEUED_MESSAGES);
     let (outgoing, lines) = mpsc::channel(QUEUED_MESSAGES);
-    let followers = tine.followers.clone();
+    let subscriptions = tine.subscriptions.clone();
     let max_depth = message_depth(tine.engine.limits());
     let reader = LineReader { messages, answers: outgoing.clone(), max_depth };
     let reading = tokio::spawn(async move {
         reader.read_lines(read).await;
-        followers.end();
+        subscriptions.end();
     });
     let writing = tokio::spawn(write_lines(lines, write));
-    let served = match tine.serve(Lines { incoming, outgoing: Some(outgoing) }).await {
+    let served = match tine.serve(LineTransport { incoming, outgoing: Some(outgoing) }).await {
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(()),
-            Err(error) => Err(StdioError::Broken(error.to_string())),
+            Err(error) => Err(StdioError::TaskFailed(error.to_string())),
         },
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(StdioError::Beginning(error.to_string())),
+        Err(error) => Err(StdioError::Handshake(error.to_string())),
     };
     reading.abort();
-    // All answers are written before this returns.
-    writing.await.map_err(|error| StdioError::Broken(error.to_string()))?;
+    // All responses are written before this returns.
+    writing.await.map_err(|error| StdioError::TaskFailed(error.to_string()))?;
     served
 }
 
 /// The SDK's transport: receives messages, sends lines.
-struct Lines {
+struct LineTransport {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: Option<mpsc::Sender<Vec<u8>>>,
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for LineTransport {
     type Error = io::Error;
 
     fn send(
@@ -89,7 +90,7 @@ impl Transport<RoleServer> for Lines {
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let outgoing = self.outgoing.clone();
         async move {
-            let line = serde_json::to_vec(&message)?;
+            let line = exact_integers::write_numbers(serde_json::to_string(&message)?).into_bytes();
             let closed = || io::Error::from(io::ErrorKind::NotConnected);
             outgoing.ok_or_else(closed)?.send(line).await.map_err(|_| closed())
         }
@@ -105,7 +106,7 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-/// Reads lines and passes them to the SDK, or answers those that it cannot read.
+/// Reads lines and passes them to the SDK. Responds itself to those that it cannot parse.
 struct LineReader {
     messages: mpsc::Sender<ClientJsonRpcMessage>,
     answers: mpsc::Sender<Vec<u8>>,
@@ -118,7 +119,7 @@ struct Closed;
 impl LineReader {
     async fn read_lines(&self, read: impl AsyncRead + Unpin) {
         let mut read = BufReader::with_capacity(BUFFER_BYTES, read);
-        let mut line = Line::default();
+        let mut line = InputLine::default();
         while let Ok(piece) = read.fill_buf().await {
             let end = piece.iter().position(|byte| *byte == b'\n');
             let at_end = piece.is_empty();
@@ -135,14 +136,14 @@ impl LineReader {
         }
     }
 
-    async fn take(&self, line: Line) -> Result<(), Closed> {
+    async fn take(&self, line: InputLine) -> Result<(), Closed> {
         let unreadable = match line {
-            Line::Whole(bytes) if bytes.trim_ascii().is_empty() => return Ok(()),
-            Line::Whole(bytes) => match self.parse(&bytes) {
+            InputLine::Whole(bytes) if bytes.trim_ascii().is_empty() => return Ok(()),
+            InputLine::Whole(bytes) => match self.parse(&bytes) {
                 Ok(message) => return self.messages.send(message).await.map_err(|_| Closed),
                 Err(unreadable) => unreadable,
             },
-            Line::TooLong(envelope) => Unreadable::too_long(envelope, LINE_BYTES),
+            InputLine::TooLong(envelope) => UnreadableMessage::too_long(envelope, LINE_BYTES),
         };
         if !unreadable.is_awaited() {
             tracing::warn!(why = unreadable.why, "ignored an unreadable line");
@@ -152,37 +153,37 @@ impl LineReader {
         self.answers.send(answer).await.map_err(|_| Closed)
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<ClientJsonRpcMessage, Unreadable> {
-        Incoming::parse(bytes, self.max_depth)?.into_sdk(bytes)
+    fn parse(&self, bytes: &[u8]) -> Result<ClientJsonRpcMessage, UnreadableMessage> {
+        IncomingMessage::parse(bytes, self.max_depth)?.into_sdk(bytes)
     }
 }
 
 /// A line while it is read.
-enum Line {
+enum InputLine {
     Whole(Vec<u8>),
-    /// Longer than allowed: only what is needed to answer it is kept.
+    /// Longer than the limit: only what is needed to respond is kept.
     TooLong(EnvelopeScan),
 }
 
-impl Default for Line {
+impl Default for InputLine {
     fn default() -> Self {
-        Line::Whole(Vec::new())
+        InputLine::Whole(Vec::new())
     }
 }
 
-impl Line {
+impl InputLine {
     fn add(&mut self, part: &[u8]) {
         match self {
-            Line::Whole(bytes) if bytes.len() + part.len() <= LINE_BYTES => {
+            InputLine::Whole(bytes) if bytes.len() + part.len() <= LINE_BYTES => {
                 bytes.extend_from_slice(part);
             }
-            Line::Whole(bytes) => {
+            InputLine::Whole(bytes) => {
                 let mut envelope = EnvelopeScan::default();
                 envelope.read(bytes);
                 envelope.read(part);
-                *self = Line::TooLong(envelope);
+                *self = InputLine::TooLong(envelope);
             }
-            Line::TooLong(envelope) => envelope.read(part),
+            InputLine::TooLong(envelope) => envelope.read(part),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server over an engine in memory, and a client of either era beside it.
+//! A server over an in-memory engine, with a client of either protocol era.
 
 use std::time::Duration;
 
@@ -7,49 +7,47 @@ use rmcp::service::{RoleClient, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, ServiceError};
 use serde_json::{Map, Value, json};
 use tine_engine::Engine;
-use tine_mcp::{Options, Tine, Toolset, serve_lines};
+use tine_mcp::{McpOptions, McpServer, Toolset, serve_lines};
 use tine_store::MemoryStore;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
 
-/// Which protocol a client speaks.
+/// The protocol era of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
-    /// Without sessions.
+pub enum ProtocolEra {
     Stateless,
-    /// Beginning with `initialize`.
+    /// With an `initialize` handshake.
     Handshake,
 }
 
-/// Both.
-pub const ERAS: [Era; 2] = [Era::Stateless, Era::Handshake];
+pub const ERAS: [ProtocolEra; 2] = [ProtocolEra::Stateless, ProtocolEra::Handshake];
 
-/// How a client begins.
-pub fn lifecycle(era: Era) -> ClientLifecycleMode {
+/// Returns how a client of this era connects.
+pub fn lifecycle(era: ProtocolEra) -> ClientLifecycleMode {
     match era {
-        Era::Stateless => ClientLifecycleMode::Discover {
+        ProtocolEra::Stateless => ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         },
-        Era::Handshake => ClientLifecycleMode::Initialize,
+        ProtocolEra::Handshake => ClientLifecycleMode::Initialize,
     }
 }
 
-/// A client and the engine behind its server.
+/// A client and the engine of its server.
 pub struct Host {
     pub client: RunningService<RoleClient, ClientConfig>,
     pub engine: Engine,
 }
 
-/// All tools over an empty store.
-pub async fn host(era: Era) -> Host {
-    let options = Options { toolset: Toolset::All, ..Options::default() };
+/// Returns a host of all tools over an empty store.
+pub async fn host(era: ProtocolEra) -> Host {
+    let options = McpOptions { toolset: Toolset::All, ..McpOptions::default() };
     host_of(Engine::new(MemoryStore::new()), options, era).await
 }
 
-pub async fn host_of(engine: Engine, options: Options, era: Era) -> Host {
+pub async fn host_of(engine: Engine, options: McpOptions, era: ProtocolEra) -> Host {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
-    let tine = Tine::new(engine.clone(), options);
+    let tine = McpServer::new(engine.clone(), options);
     let (read, write) = tokio::io::split(ours);
     tokio::spawn(async move { serve_lines(tine, read, write).await.expect("an end") });
     let client = ClientConfig::default()
@@ -68,7 +66,7 @@ impl Host {
         self.client.call_tool(request).await
     }
 
-    /// The fields of a good answer.
+    /// Calls a tool and returns the fields of its answer, which must not be an error.
     pub async fn call(&self, tool: &str, arguments: Value) -> Map<String, Value> {
         let result = self.raw(tool, arguments).await.expect("an answer");
         assert_ne!(result.is_error, Some(true), "{tool}: {result:?}");
@@ -80,7 +78,7 @@ impl Host {
         }
     }
 
-    /// The code and the whole text of a refusal.
+    /// Calls a tool that must fail, and returns the error's code and text.
     pub async fn refused(&self, tool: &str, arguments: Value) -> (String, String) {
         let result = self.raw(tool, arguments).await.expect("an answer");
         assert_eq!(result.is_error, Some(true), "{tool}: {result:?}");
@@ -100,7 +98,7 @@ pub fn text(result: &CallToolResult) -> String {
     texts.map(|text| text.text.as_str()).collect()
 }
 
-/// The message that begins a connection of the older era.
+/// The message that starts a connection with a handshake.
 pub fn initialize() -> Value {
     json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
@@ -112,7 +110,7 @@ pub fn initialized() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
 }
 
-/// A host that writes its lines itself.
+/// A host that writes its lines by hand.
 pub struct RawHost {
     answers: Lines<BufReader<ReadHalf<DuplexStream>>>,
     pub write: WriteHalf<DuplexStream>,
@@ -120,10 +118,10 @@ pub struct RawHost {
 
 impl RawHost {
     pub async fn new() -> Self {
-        RawHost::of(Tine::new(Engine::new(MemoryStore::new()), Options::default())).await
+        RawHost::of(McpServer::new(Engine::new(MemoryStore::new()), McpOptions::default())).await
     }
 
-    pub async fn of(tine: Tine) -> Self {
+    pub async fn of(tine: McpServer) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(ours);
         tokio::spawn(async move { serve_lines(tine, input, output).await });
@@ -140,7 +138,7 @@ impl RawHost {
         self.write.write_all(b"\n").await.expect("a line");
     }
 
-    /// Returns the next line of the server.
+    /// Returns the server's next line.
     pub async fn line(&mut self) -> String {
         let line = tokio::time::timeout(Duration::from_secs(60), self.answers.next_line()).await;
         line.expect("an answer").expect("a line").expect("the service goes on")

@@ -1,4 +1,4 @@
-//! Over HTTP, behind the checks of the server that owns the route.
+//! MCP over HTTP, with the checks of the server that owns the route.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tine_sqlite::SqliteStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{ERAS, Era, lifecycle};
+use crate::harness::{ERAS, ProtocolEra, lifecycle};
 
 struct Served {
     address: SocketAddr,
@@ -30,7 +30,7 @@ impl Drop for Served {
     }
 }
 
-/// Words that the server knows, and how far each reaches.
+/// The tokens of the server, with their project and whether they may write.
 const TOKENS: [(&str, Option<&str>, bool); 3] =
     [("all-words", None, true), ("trips-word", Some("trips"), true), ("eyes-only", None, false)];
 
@@ -60,7 +60,7 @@ async fn serve(token_required: bool) -> Served {
 
 type Connected = RunningService<RoleClient, ClientConfig>;
 
-async fn connect(served: &Served, era: Era, token: Option<&str>, query: &str) -> Connected {
+async fn connect(served: &Served, era: ProtocolEra, token: Option<&str>, query: &str) -> Connected {
     let url = format!("http://{}/mcp{query}", served.address);
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     if let Some(token) = token {
@@ -98,7 +98,7 @@ async fn hosts_of_either_era_work_over_http_and_choose_their_tools() {
         assert_eq!(all.list_all_tools().await.expect("tools").len(), 24);
         let (good, found) = call(&all, "list_relationships", json!({})).await;
         assert!(good, "{found}");
-        // No path reaches the file system from here.
+        // Over HTTP, no file can be read by path.
         let (good, refused) = call(&all, "store", json!({ "file_path": "/etc/hostname" })).await;
         assert!(!good);
         assert_eq!(refused["error"]["code"], "forbidden");
@@ -106,7 +106,7 @@ async fn hosts_of_either_era_work_over_http_and_choose_their_tools() {
 }
 
 #[tokio::test]
-async fn tokens_reach_as_far_over_mcp_as_anywhere() {
+async fn tokens_have_the_same_scope_over_mcp() {
     let served = serve(true).await;
     for era in ERAS {
         let reader = connect(&served, era, Some("eyes-only"), "").await;
@@ -143,7 +143,7 @@ async fn tokens_reach_as_far_over_mcp_as_anywhere() {
     assert!(log.items.iter().all(|entry| entry.actor == "trips word"), "recorded under its name");
 }
 
-/// The status line of a request that is written by hand.
+/// Sends a request written by hand and returns the response.
 async fn raw(served: &Served, head: &str, body: impl AsRef<[u8]>) -> String {
     let body = body.as_ref();
     let mut stream = TcpStream::connect(served.address).await.expect("a connection");
@@ -210,7 +210,7 @@ async fn a_forged_origin_or_host_is_refused() {
         let refused = raw(&served, &head(host, ""), initialize()).await;
         assert!(refused.starts_with("HTTP/1.1 421"), "{host}: {refused}");
     }
-    // Reading a stream is checked as well.
+    // Event streams are checked as well.
     let stream = format!(
         "GET /mcp HTTP/1.1\r\nHost: {own}\r\nAccept: text/event-stream\r\nOrigin: http://evil.example\r\n"
     );
@@ -218,7 +218,7 @@ async fn a_forged_origin_or_host_is_refused() {
 }
 
 #[tokio::test]
-async fn without_a_token_where_one_is_needed_nothing_is_said() {
+async fn a_request_without_a_required_token_is_unauthorized() {
     let served = serve(true).await;
     let own = served.address.to_string();
     let head = |more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}{more}");
@@ -230,7 +230,7 @@ async fn without_a_token_where_one_is_needed_nothing_is_said() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_ended_is_over() {
+async fn a_deleted_session_is_not_found() {
     let served = serve(false).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
@@ -244,7 +244,7 @@ async fn a_session_that_was_ended_is_over() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_is_a_bad_request_and_says_why() {
+async fn a_body_that_cannot_be_parsed_is_a_bad_request_with_a_reason() {
     let served = serve(false).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
@@ -255,7 +255,7 @@ async fn a_body_that_cannot_be_read_is_a_bad_request_and_says_why() {
     for (body, id, code, why) in [
         (call(br"\ud800"), json!(7), -32700, "send whole characters"),
         (call(b"\xff"), json!(7), -32700, "encode it as UTF-8"),
-        (b"[]".to_vec(), Value::Null, -32600, "no request"),
+        (b"[]".to_vec(), Value::Null, -32600, "not a request"),
     ] {
         let answer = raw(&served, &head, &body).await;
         assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
@@ -270,7 +270,7 @@ async fn a_body_that_cannot_be_read_is_a_bad_request_and_says_why() {
 }
 
 #[tokio::test]
-async fn odd_requests_over_http_get_an_answer() {
+async fn malformed_http_requests_get_a_response() {
     let served = serve(false).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
@@ -285,13 +285,13 @@ async fn odd_requests_over_http_get_an_answer() {
     let session = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}Mcp-Session-Id: nobody\r\n");
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
     assert!(raw(&served, &session, &ping).await.starts_with("HTTP/1.1 4"));
-    // A body that says that it is larger than is taken is not read.
+    // A body is not read if its declared size exceeds the limit.
     let mut stream = TcpStream::connect(served.address).await.expect("a connection");
     let huge = format!("{head}Content-Length: 999999999\r\n\r\n");
     stream.write_all(huge.as_bytes()).await.expect("a head");
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await.expect("an answer");
     assert_eq!(&answer, b"HTTP/1.1 413");
-    let client = connect(&served, Era::Stateless, None, "").await;
+    let client = connect(&served, ProtocolEra::Stateless, None, "").await;
     assert!(call(&client, "get_tree", json!({})).await.0, "and it goes on");
 }

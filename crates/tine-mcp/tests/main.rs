@@ -1,13 +1,13 @@
-//! The server from outside, with the SDK's own client, in either era.
+//! The server through its protocol, with the SDK's own client, in either protocol era.
 
-mod bounds;
-mod cost;
-mod following;
+mod answer_size;
+mod exact_json;
 mod harness;
-mod hostile;
 mod http;
+mod malformed_input;
 mod resources;
+mod restored_turns;
 mod schemas;
-mod store;
-mod strict;
+mod subscriptions;
+mod token_cost;
 mod tools;

@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{ERAS, Era, Host, host};
+use crate::harness::{ERAS, Host, ProtocolEra, host};
 
 async fn read(host: &Host, uri: &str) -> Value {
     let found = host.client.read_resource(ReadResourceRequestParams::new(uri)).await;
@@ -23,7 +23,7 @@ async fn read(host: &Host, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_sort_of_record_is_a_resource() {
+async fn every_kind_of_record_is_a_resource() {
     for era in ERAS {
         let host = host(era).await;
         let exact = "123456789012345678";
@@ -85,7 +85,7 @@ async fn every_sort_of_record_is_a_resource() {
 }
 
 #[tokio::test]
-async fn prompts_hold_the_record_as_a_resource_and_not_as_words() {
+async fn prompts_embed_transcripts_as_resources_not_as_text() {
     for era in ERAS {
         let host = host(era).await;
         for (turn, role, content) in [("1", "user", "Where to?"), ("1", "assistant", "Lisbon.")] {
@@ -127,7 +127,7 @@ async fn prompts_hold_the_record_as_a_resource_and_not_as_words() {
 
 #[tokio::test]
 async fn ids_and_names_are_completed() {
-    let host = host(Era::Stateless).await;
+    let host = host(ProtocolEra::Stateless).await;
     for id in ["trip", "trial", "other"] {
         host.call(
             "store_conversation_turn",

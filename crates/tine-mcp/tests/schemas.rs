@@ -1,13 +1,13 @@
-//! The list of tools, as hosts of every kind must be able to take it.
+//! The list of tools, in a form that every host accepts.
 
 use serde_json::Value;
 use tine_engine::Engine;
-use tine_mcp::{Options, Toolset};
+use tine_mcp::{McpOptions, Toolset};
 use tine_store::MemoryStore;
 
-use crate::harness::{Era, host, host_of};
+use crate::harness::{ProtocolEra, host, host_of};
 
-/// Everything in a schema that some host is known to refuse or to warn about.
+/// Rejects what some hosts refuse in a schema or warn about.
 fn scan(path: &str, schema: &Value) {
     match schema {
         Value::Object(members) => {
@@ -33,8 +33,8 @@ fn scan(path: &str, schema: &Value) {
 }
 
 #[tokio::test]
-async fn every_schema_is_plain_and_every_hint_is_given() {
-    let host = host(Era::Stateless).await;
+async fn every_schema_is_portable_and_every_hint_is_set() {
+    let host = host(ProtocolEra::Stateless).await;
     for tool in host.tools().await {
         let name = tool.name.as_ref();
         assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
@@ -60,10 +60,10 @@ async fn every_schema_is_plain_and_every_hint_is_given() {
 }
 
 #[tokio::test]
-async fn sets_hold_what_they_promise() {
+async fn toolsets_have_the_documented_tools() {
     let names = async |toolset, read_only| {
-        let options = Options { toolset, read_only, ..Options::default() };
-        let host = host_of(Engine::new(MemoryStore::new()), options, Era::Handshake).await;
+        let options = McpOptions { toolset, read_only, ..McpOptions::default() };
+        let host = host_of(Engine::new(MemoryStore::new()), options, ProtocolEra::Handshake).await;
         let tools = host.tools().await;
         tools.into_iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
     };
@@ -82,8 +82,8 @@ async fn sets_hold_what_they_promise() {
 }
 
 #[tokio::test]
-async fn the_list_of_tools_is_as_it_was() {
-    let host = host(Era::Stateless).await;
+async fn the_tool_list_matches_its_snapshot() {
+    let host = host(ProtocolEra::Stateless).await;
     let tools = host.tools().await;
     let list: Vec<Value> =
         tools.iter().map(|tool| serde_json::to_value(tool).expect("JSON")).collect();

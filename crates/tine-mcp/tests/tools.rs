@@ -1,8 +1,8 @@
-//! Each tool: what it answers, and what it says when it is asked wrongly.
+//! What each tool answers, and its errors.
 
 use serde_json::{Value, json};
 
-use crate::harness::{ERAS, Era, Host, host};
+use crate::harness::{ERAS, Host, ProtocolEra, host};
 
 async fn trip(host: &Host) -> Vec<String> {
     let mut turns = Vec::new();
@@ -28,7 +28,7 @@ fn len(value: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn the_tools_of_the_tree_tell_one_story() {
+async fn the_tree_tools_work_together() {
     for era in ERAS {
         let host = host(era).await;
         let turns = trip(&host).await;
@@ -100,7 +100,7 @@ async fn the_tools_of_the_tree_tell_one_story() {
 }
 
 #[tokio::test]
-async fn turns_are_sealed_and_compared() {
+async fn turns_are_committed_and_compared() {
     for era in ERAS {
         let host = host(era).await;
         let turns = trip(&host).await;
@@ -146,7 +146,7 @@ async fn turns_are_sealed_and_compared() {
 }
 
 #[tokio::test]
-async fn the_tools_of_memory_tell_one_story() {
+async fn the_memory_tools_work_together() {
     for era in ERAS {
         let host = host(era).await;
         let kept = host
@@ -234,7 +234,7 @@ async fn the_tools_of_memory_tell_one_story() {
 }
 
 #[tokio::test]
-async fn store_takes_everything_in_one_transaction_or_only_tries_it_out() {
+async fn store_commits_everything_in_one_transaction_or_does_a_dry_run() {
     for era in ERAS {
         let host = host(era).await;
         let everything = json!({
@@ -281,8 +281,8 @@ async fn store_takes_everything_in_one_transaction_or_only_tries_it_out() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
-    let host = host(Era::Stateless).await;
+async fn an_error_says_what_is_wrong_and_what_to_send_instead() {
+    let host = host(ProtocolEra::Stateless).await;
     let turns = trip(&host).await;
     for role in ["assistant", "system"] {
         host.call(
@@ -317,7 +317,7 @@ async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
             "store_conversation_turn",
             json!({ "role": "user", "contents": "x" }),
             "invalid",
-            "`content` may be meant",
+            "did you mean `content`?",
         ),
         (
             "store_conversation_turn",
@@ -339,7 +339,7 @@ async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
             "store",
             json!({ "text": "a", "file_content": "AA==", "mime_type": "x/y" }),
             "invalid",
-            "one of text",
+            "more than one of `text`",
         ),
         ("store_structured", json!({}), "invalid", "nothing to store"),
         (
@@ -414,7 +414,7 @@ async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
             "expected_tip",
         ),
         ("get_path", json!({}), "invalid", "conversation_id"),
-        ("get_path", json!({ "to": other }), "not_found", "another project"),
+        ("get_path", json!({ "to": other }), "not_found", "other projects"),
         ("get_tree", json!({ "conversation_id": "none" }), "not_found", "none"),
         ("fork_conversation", json!({ "conversation_id": "trip" }), "invalid", "before"),
         ("fork_conversation", json!({ "at": turns[0], "name": "main" }), "conflict", "main"),
@@ -459,8 +459,8 @@ async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
 }
 
 #[tokio::test]
-async fn a_repeated_key_answers_as_before_and_a_reused_one_is_refused() {
-    let host = host(Era::Handshake).await;
+async fn a_repeated_key_replays_the_answer_and_a_reused_key_is_refused() {
+    let host = host(ProtocolEra::Handshake).await;
     let say = |content: &str| {
         json!({ "conversation_id": "trip", "turn_id": "1", "role": "user", "content": content,
                 "idempotency_key": "conversation-trip-1-1700000000000" })
@@ -475,8 +475,8 @@ async fn a_repeated_key_answers_as_before_and_a_reused_one_is_refused() {
 }
 
 #[tokio::test]
-async fn hosts_may_call_things_by_their_own_names() {
-    let host = host(Era::Stateless).await;
+async fn arguments_have_synonyms() {
+    let host = host(ProtocolEra::Stateless).await;
     let done = host
         .call(
             "store_conversation_turn",
@@ -495,12 +495,12 @@ async fn hosts_may_call_things_by_their_own_names() {
     assert_eq!(again["turn_key"], "s-1:3");
     let (code, text) = host.refused("store_conversation_turn", say(json!("3"), 4)).await;
     assert_eq!(code, "invalid");
-    assert!(text.contains("`turn_id` and `turn_number` say different things"), "{text}");
+    assert!(text.contains("`turn_id` and `turn_number` differ"), "{text}");
 }
 
 #[tokio::test]
-async fn the_turn_id_of_an_answer_is_taken_for_that_turn() {
-    let host = host(Era::Stateless).await;
+async fn the_turn_id_of_an_answer_names_that_turn() {
+    let host = host(ProtocolEra::Stateless).await;
     let say = |turn_id: &Value, role: &str, content: &str| json!({ "conversation_id": "c", "turn_id": turn_id, "role": role, "content": content });
     let first = host.call("store_conversation_turn", say(&json!("7"), "user", "Hi")).await;
     let edit = say(&first["turn_id"], "user", "Hello");
@@ -513,8 +513,8 @@ async fn the_turn_id_of_an_answer_is_taken_for_that_turn() {
 }
 
 #[tokio::test]
-async fn messages_in_anthropics_form_become_turns() {
-    let host = host(Era::Stateless).await;
+async fn messages_in_anthropic_form_become_turns() {
+    let host = host(ProtocolEra::Stateless).await;
     let call = json!({ "type": "tool_use", "id": "c1", "name": "f", "input": { "x": 1 } });
     let result = json!({ "type": "tool_result", "tool_use_id": "c1", "content": "Done." });
     let more = json!({ "type": "text", "text": "Go on." });

@@ -106,7 +106,7 @@ pub(crate) struct App {
     /// The API's description, put together when it is first asked for.
     pub(crate) description: LazyLock<Value>,
     /// The tools for agents.
-    pub(crate) mcp: tine_mcp::Http,
+    pub(crate) mcp: tine_mcp::McpHttp,
     /// How far the feed goes, as far as the server has seen.
     pub(crate) feed: watch::Receiver<u64>,
     /// Turns true when the server is told to stop.

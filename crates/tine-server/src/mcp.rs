@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use tine_engine::Engine;
-use tine_mcp::{Http, Reach, Tine};
+use tine_mcp::{AccessScope, McpHttp, McpOptions, McpServer};
 
 use crate::access::{Access, Caller};
 use crate::app::{App, Options};
@@ -15,16 +15,16 @@ use crate::problem::Problem;
 use crate::route;
 
 /// The handler for an engine. Files are never read by their paths here.
-pub(crate) fn handler(engine: &Engine, options: &Options) -> Http {
-    let tine = Tine::new(
+pub(crate) fn handler(engine: &Engine, options: &Options) -> McpHttp {
+    let server = McpServer::new(
         engine.clone(),
-        tine_mcp::Options {
+        McpOptions {
             actor: options.actor.clone(),
             redact: options.redact,
-            ..tine_mcp::Options::default()
+            ..McpOptions::default()
         },
     );
-    Http::new(tine, engine.limits().body_bytes)
+    McpHttp::new(server, engine.limits().body_bytes)
 }
 
 /// Any method of `/mcp`.
@@ -40,16 +40,16 @@ async fn handed_on(app: &Arc<App>, request: Request) -> Result<Response, Problem
     let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
     let claimed = parts.headers.get("x-tine-actor").and_then(|actor| actor.to_str().ok());
     let claimed = claimed.filter(|actor| !actor.is_empty()).map(str::to_owned);
-    let still = {
+    let still_valid = {
         let (app, caller) = (Arc::clone(app), caller.clone());
         Arc::new(move || app.tokens.still_admit(&caller))
     };
-    parts.extensions.insert(Reach {
+    parts.extensions.insert(AccessScope {
         // Whoever has a token is recorded under its name and no other.
         actor: caller.name().or(claimed),
         project: caller.only_project(),
         write: caller.check_write(Access::Write).is_ok(),
-        still: Some(still),
+        still_valid: Some(still_valid),
     });
     let (bytes, room) = match parts.method {
         Method::POST => {

@@ -81,7 +81,7 @@ impl Server {
         engine: Engine,
         listen: SocketAddr,
         mut options: Options,
-        mcp: tine_mcp::Http,
+        mcp: tine_mcp::McpHttp,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;

@@ -1,53 +1,55 @@
-//! What an agent can do, and what it says of itself once the recorder does the rest.
+//! What an agent can do, and the capabilities reported to the client, which include what the
+//! recorder does for the agent.
 
 use tine_core::Json;
 use tine_core::json::Object;
 
-use crate::json::json;
+use crate::json_macro::json;
 
-/// The version of the protocol in which sessions are added to.
+/// The protocol version whose session capabilities are extended.
 const PROTOCOL: u64 = 1;
 
-/// Agents that fork at a message in JetBrains' dialect, exactly there, and do not advertise it.
+/// Agents that fork exactly at a message in JetBrains' dialect but do not advertise it.
 const AIR: [&str; 1] = ["@agentclientprotocol/claude-agent-acp"];
 
-/// How an agent is told the message to fork at.
+/// How an agent takes the message to fork at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
-    /// `messageId`, as proposed.
+pub(super) enum ForkDialect {
+    /// `messageId`, as in the proposal.
     Proposed,
     /// `_meta.jetbrains.air.fork`.
     Air,
 }
 
-/// What the agent itself can do.
+/// The capabilities of the agent itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Native {
+pub(super) struct AgentCapabilities {
     pub load: bool,
     pub resume: bool,
     pub list: bool,
     pub close: bool,
     pub delete: bool,
     pub fork: bool,
-    pub at_message: Option<Dialect>,
+    pub at_message: Option<ForkDialect>,
 }
 
-impl Native {
-    pub(super) fn of(hello: &Json) -> Native {
+impl AgentCapabilities {
+    pub(super) fn of(hello: &Json) -> AgentCapabilities {
         let can = hello.get("agentCapabilities").unwrap_or(&Json::Null);
         let session = |name: &str| {
-            let told = can.get("sessionCapabilities").and_then(|it| it.get(name));
-            told.filter(|told| !told.is_null() && **told != Json::Bool(false))
+            let capability = can.get("sessionCapabilities").and_then(|it| it.get(name));
+            capability
+                .filter(|capability| !capability.is_null() && **capability != Json::Bool(false))
         };
         let fork = session("fork");
         let marked = |path: &[&str]| fork.and_then(|it| it.at(path)) == Some(&true.into());
         let name = hello.at(&["agentInfo", "name"]).and_then(Json::as_str).unwrap_or_default();
         let at_message = if marked(&["atMessageId"]) || marked(&["_meta", "atMessageId"]) {
-            Some(Dialect::Proposed)
+            Some(ForkDialect::Proposed)
         } else {
-            AIR.contains(&name).then_some(Dialect::Air)
+            AIR.contains(&name).then_some(ForkDialect::Air)
         };
-        Native {
+        AgentCapabilities {
             load: can.get("loadSession") == Some(&true.into()),
             resume: session("resume").is_some(),
             list: session("list").is_some(),
@@ -59,7 +61,7 @@ impl Native {
     }
 }
 
-/// What the agent says of itself, with what it lacks added.
+/// Returns the agent's response to `initialize` with the recorder's capabilities added.
 pub(super) fn completed(mut hello: Json) -> Json {
     if hello.get("protocolVersion").and_then(Json::as_u64) != Some(PROTOCOL) {
         return hello;
@@ -79,7 +81,7 @@ pub(super) fn completed(mut hello: Json) -> Json {
     hello
 }
 
-/// A member that is an object from now on.
+/// Returns a member as an object, replacing any other value.
 pub(super) fn object<'v>(members: &'v mut Object, name: &str) -> &'v mut Object {
     if members.get(name).is_none_or(|value| value.as_object().is_none()) {
         members.insert(name, json!({}));
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_agent_lacks_is_added_and_what_it_says_stays() {
+    fn missing_capabilities_are_added_and_others_stay() {
         let hello = json!({
             "protocolVersion": 1,
             "agentInfo": { "name": "x" },
@@ -105,7 +107,7 @@ mod tests {
             },
         });
         let all = completed(hello);
-        let is = |path: &[&str], wanted: Json| assert_eq!(all.at(path), Some(&wanted), "{path:?}");
+        let is = |path: &[&str], target: Json| assert_eq!(all.at(path), Some(&target), "{path:?}");
         is(&["agentInfo", "name"], "x".into());
         is(&["agentCapabilities", "loadSession"], true.into());
         is(&["agentCapabilities", "promptCapabilities", "image"], true.into());
@@ -115,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_told_is_native() {
-        assert_eq!(Native::of(&json!({})), Native::default());
-        let told = |fork: Json| json!({ "agentCapabilities": { "sessionCapabilities": { "fork": fork } } });
-        let native = Native::of(&told(json!({})));
+    fn only_advertised_capabilities_are_native() {
+        assert_eq!(AgentCapabilities::of(&json!({})), AgentCapabilities::default());
+        let hello = |fork: Json| json!({ "agentCapabilities": { "sessionCapabilities": { "fork": fork } } });
+        let native = AgentCapabilities::of(&hello(json!({})));
         assert_eq!((native.fork, native.at_message), (true, None));
-        let native = Native::of(&told(json!({ "_meta": { "atMessageId": true } })));
-        assert_eq!(native.at_message, Some(Dialect::Proposed));
-        assert!(!Native::of(&told(Json::Null)).fork);
+        let native = AgentCapabilities::of(&hello(json!({ "_meta": { "atMessageId": true } })));
+        assert_eq!(native.at_message, Some(ForkDialect::Proposed));
+        assert!(!AgentCapabilities::of(&hello(Json::Null)).fork);
     }
 
     #[test]

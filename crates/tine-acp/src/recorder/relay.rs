@@ -1,158 +1,172 @@
-//! What stands between a client and an agent: one of each, and the sessions of both.
+//! The state shared between the client's side and the agent's side.
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
 use tine_core::{ErrorKind, Json, Reference};
 
-use super::capabilities::Native;
-use super::link::{Fault, Link};
-use super::session::{Session, Sessions};
-use super::{Recorder, agent};
-use crate::lines::Out;
-use crate::wire::{NO_REQUEST, Refusal};
+use super::agent_process::{AgentError, AgentProcess};
+use super::capabilities::AgentCapabilities;
+use super::recorded_sessions::{RecordedSession, RecordedSessions};
+use super::{Recorder, agent_messages};
+use crate::json_rpc::{INVALID_REQUEST, RpcError, RpcResult};
+use crate::line_io::LineWriter;
+use crate::lock;
 
-/// Everything that both sides share.
+/// The state shared by both sides.
 pub(super) struct Relay {
     pub recorder: Recorder,
-    /// The way to the client.
-    pub out: Out,
-    pub sessions: Sessions,
-    /// What the client said of itself; nothing before the beginning.
-    hello: Mutex<Option<Json>>,
-    link: Mutex<Option<(Arc<Link>, JoinHandle<()>)>>,
-    /// Where the first new session begins.
+    pub out: LineWriter,
+    pub sessions: RecordedSessions,
+    /// The client's `initialize` parameters; `None` before `initialize`.
+    initialize_params: Mutex<Option<Json>>,
+    process: Mutex<Option<(Arc<AgentProcess>, JoinHandle<()>)>>,
+    /// The turn that the first new session continues from.
     from: Mutex<Option<Reference>>,
-    /// Sessions that have ended before all they said could be stored.
-    left: Mutex<Vec<Arc<Session>>>,
+    /// Closed sessions with turns that could not be stored.
+    unfinished: Mutex<Vec<Arc<RecordedSession>>>,
     /// Held while the metadata of a conversation is read and written.
-    pub noting: Mutex<()>,
+    pub metadata_lock: Mutex<()>,
 }
 
 impl Relay {
     pub(super) fn new(mut recorder: Recorder, output: impl Write + Send + 'static) -> Self {
         let from = Mutex::new(recorder.from.take());
-        let (sessions, hello, link, left, noting) = Default::default();
-        Relay { recorder, out: Out::new(output), sessions, hello, link, from, left, noting }
+        let (sessions, initialize_params, process, unfinished, metadata_lock) = Default::default();
+        Relay {
+            recorder,
+            out: LineWriter::new(output),
+            sessions,
+            initialize_params,
+            process,
+            from,
+            unfinished,
+            metadata_lock,
+        }
     }
 
-    /// Where the next new session begins; only the first begins anywhere.
-    pub(super) fn take_from(&self) -> Option<Reference> {
-        self.from.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Takes the turn to continue from; only the first new session gets it.
+    pub(super) fn take_start(&self) -> Option<Reference> {
+        lock(&self.from).take()
     }
 
-    /// Gives it back, for a session that did not come to be.
-    pub(super) fn give_back_from(&self, from: Reference) {
-        *self.from.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
+    /// Puts the turn back after a session failed to open.
+    pub(super) fn restore_start(&self, from: Reference) {
+        *lock(&self.from) = Some(from);
     }
 
-    pub(super) fn left(&self) -> MutexGuard<'_, Vec<Arc<Session>>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn unfinished(&self) -> MutexGuard<'_, Vec<Arc<RecordedSession>>> {
+        lock(&self.unfinished)
     }
 
-    fn links(&self) -> MutexGuard<'_, Option<(Arc<Link>, JoinHandle<()>)>> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_process(&self) -> MutexGuard<'_, Option<(Arc<AgentProcess>, JoinHandle<()>)>> {
+        lock(&self.process)
     }
 
-    /// The agent that runs, if one does.
-    pub(super) fn running(&self) -> Option<Arc<Link>> {
-        self.links().as_ref().map(|(link, _)| Arc::clone(link)).filter(|link| !link.is_gone())
+    /// Returns the running agent, if there is one.
+    pub(super) fn running_process(&self) -> Option<Arc<AgentProcess>> {
+        self.lock_process()
+            .as_ref()
+            .map(|(process, _)| Arc::clone(process))
+            .filter(|process| !process.is_gone())
     }
 
-    /// Begins: the agent is started, and hears the client's own words. Answers its own.
-    pub(super) fn begin(self: &Arc<Self>, params: Json) -> Result<Json, Refusal> {
-        let link = match self.running() {
-            Some(link) => link,
+    /// Starts the agent if necessary and sends it the client's `initialize`. Returns its response.
+    pub(super) fn initialize(self: &Arc<Self>, params: Json) -> RpcResult<Json> {
+        let process = match self.running_process() {
+            Some(process) => process,
             None => self.start()?,
         };
-        let hello = link.ask("initialize", &params).map_err(refusal)?;
-        *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Some(params);
-        let _ = link.hello.set(hello.clone());
-        Ok(hello)
+        let result = process.request("initialize", &params).map_err(agent_error)?;
+        *lock(&self.initialize_params) = Some(params);
+        let _ = process.initialize_result.set(result.clone());
+        Ok(result)
     }
 
-    /// The agent; one that ended is started again.
-    pub(super) fn link(self: &Arc<Self>) -> Result<Arc<Link>, Refusal> {
-        if let Some(link) = self.running() {
-            return Ok(link);
+    /// Returns the agent, restarting one that has ended.
+    pub(super) fn process(self: &Arc<Self>) -> RpcResult<Arc<AgentProcess>> {
+        if let Some(process) = self.running_process() {
+            return Ok(process);
         }
-        let params = self.hello.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let params = lock(&self.initialize_params).clone();
         let params =
-            params.ok_or_else(|| Refusal::new(NO_REQUEST, "nothing goes before `initialize`"))?;
-        self.begin(params)?;
-        self.running().ok_or_else(|| refusal(Fault::Gone))
+            params.ok_or_else(|| RpcError::new(INVALID_REQUEST, "`initialize` must come first"))?;
+        self.initialize(params)?;
+        self.running_process().ok_or_else(|| agent_error(AgentError::Gone))
     }
 
-    fn start(self: &Arc<Self>) -> Result<Arc<Link>, Refusal> {
-        let mut running = self.links();
-        if let Some((link, _)) = running.as_ref().filter(|(link, _)| !link.is_gone()) {
-            return Ok(Arc::clone(link));
+    fn start(self: &Arc<Self>) -> RpcResult<Arc<AgentProcess>> {
+        let mut running = self.lock_process();
+        if let Some((process, _)) = running.as_ref().filter(|(process, _)| !process.is_gone()) {
+            return Ok(Arc::clone(process));
         }
-        let (link, output) = Link::start(&self.recorder.command).map_err(|error| {
+        let (process, output) = AgentProcess::start(&self.recorder.command).map_err(|error| {
             let program = self.recorder.command.first();
             let program = program.map(|it| it.to_string_lossy()).unwrap_or_default();
-            Refusal::of(ErrorKind::Internal, format!("`{program}` cannot be started: {error}"))
+            RpcError::of(ErrorKind::Internal, format!("cannot start `{program}`: {error}"))
         })?;
-        let link = Arc::new(link);
-        let (relay, heard) = (Arc::clone(self), Arc::clone(&link));
-        let listening = thread::spawn(move || agent::listen(&relay, &heard, output));
-        *running = Some((Arc::clone(&link), listening));
-        Ok(link)
+        let process = Arc::new(process);
+        let (relay, heard) = (Arc::clone(self), Arc::clone(&process));
+        let listening = thread::spawn(move || agent_messages::listen(&relay, &heard, output));
+        *running = Some((Arc::clone(&process), listening));
+        Ok(process)
     }
 
-    /// The client is gone: lets the agent end, and waits until all it said is stored.
+    /// Stops the agent after the client has gone, and waits until everything is stored.
     pub(super) fn end(&self) {
-        let running = self.links().take();
-        if let Some((link, listening)) = running {
-            link.end();
+        let running = self.lock_process().take();
+        if let Some((process, listening)) = running {
+            process.stop();
             if listening.join().is_err() {
-                tracing::error!("listening to the agent broke off");
+                tracing::error!("the thread that reads from the agent panicked");
             }
         }
-        if let Err(refusal) = self.settle_left() {
-            tracing::error!("the end of what was said is lost: {refusal}");
+        if let Err(error) = self.store_unfinished() {
+            tracing::error!("turns could not be stored and are lost: {error}");
         }
     }
 
-    /// What the agent can do by itself.
-    pub(super) fn native(&self) -> Native {
-        let link = self.running();
-        link.and_then(|link| link.hello.get().map(Native::of)).unwrap_or_default()
+    /// Returns the capabilities of the agent itself.
+    pub(super) fn capabilities(&self) -> AgentCapabilities {
+        let process = self.running_process();
+        process
+            .and_then(|process| process.initialize_result.get().map(AgentCapabilities::of))
+            .unwrap_or_default()
     }
 
-    /// The agent's name: its own, or that of its program.
+    /// Returns the agent's own name, or the name of its program.
     pub(super) fn agent(&self) -> String {
-        let told = self.links().as_ref().and_then(|(link, _)| {
-            Some(link.hello.get()?.at(&["agentInfo", "name"])?.as_str()?.to_owned())
+        let name = self.lock_process().as_ref().and_then(|(process, _)| {
+            Some(process.initialize_result.get()?.at(&["agentInfo", "name"])?.as_str()?.to_owned())
         });
-        told.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
             let program = self.recorder.command.first().map(Path::new);
             let name = program.and_then(Path::file_name).unwrap_or_default();
             name.to_string_lossy().into_owned()
         })
     }
 
-    /// Who the client says that it is.
+    /// Returns the client's `clientInfo`.
     pub(super) fn client_info(&self) -> Json {
-        let hello = self.hello.lock().unwrap_or_else(PoisonError::into_inner);
-        hello.as_ref().and_then(|hello| hello.get("clientInfo")).cloned().unwrap_or_default()
+        let params = lock(&self.initialize_params);
+        params.as_ref().and_then(|params| params.get("clientInfo")).cloned().unwrap_or_default()
     }
 
-    pub(super) fn has_begun(&self) -> bool {
-        self.hello.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    pub(super) fn is_initialized(&self) -> bool {
+        lock(&self.initialize_params).is_some()
     }
 }
 
-/// An agent's fault as the client is told it.
-pub(super) fn refusal(fault: Fault) -> Refusal {
+/// Converts an error of the agent to the client's response.
+pub(super) fn agent_error(fault: AgentError) -> RpcError {
     match fault {
-        Fault::Refused(error) => Refusal::passed(&error),
-        Fault::Gone => {
-            let why = "the agent ended before it answered; what it said is kept: load the session \
-                       again to go on";
-            Refusal::of(ErrorKind::Internal, why)
+        AgentError::Refused(error) => RpcError::from_agent(&error),
+        AgentError::Gone => {
+            let why = "the agent ended before it answered; its output was kept. Load the session \
+                       again to continue";
+            RpcError::of(ErrorKind::Internal, why)
         }
     }
 }

@@ -21,7 +21,7 @@ use rmcp::model::*;
 use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tine_engine::Engine;
-use tine_mcp::{Http, Options, Tine};
+use tine_mcp::{McpHttp, McpOptions, McpServer};
 use tine_server::Server;
 use tine_sqlite::SqliteStore;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -31,7 +31,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The production handler with the fixtures of the suite in front of it, for one connection.
 #[derive(Clone)]
 struct ConformanceServer {
-    tine: Tine,
+    tine: McpServer,
     /// The streams of all hosts that listen for changes.
     listeners: Arc<Mutex<Vec<SubscriptionSink>>>,
 }
@@ -197,9 +197,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listen: SocketAddr = arguments.next().ok_or("pass --listen ADDRESS")?.parse()?;
     let store = std::env::var("TINE_STORE").map_err(|_| "set TINE_STORE to a folder")?;
     let engine = Engine::new(SqliteStore::open(Path::new(&store))?);
-    let tine = Tine::new(engine.clone(), Options::default());
+    let tine = McpServer::new(engine.clone(), McpOptions::default());
     let handler = ConformanceServer { tine, listeners: Arc::default() };
-    let mcp = Http::with_handler(move || handler.for_another(), engine.limits());
+    let mcp = McpHttp::with_handler(move || handler.for_another(), engine.limits());
     let options = tine_server::Options::default();
     let server = Server::bind_with_mcp(engine, listen, options, mcp).await?;
     eprintln!("tine with the fixtures of the conformance suite: http://{}", server.address());

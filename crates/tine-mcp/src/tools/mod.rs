@@ -1,13 +1,12 @@
-//! The tools: what each is called, what it takes, what it does.
+//! The tools: names, arguments, functions.
 //!
-//! A tool is one entry in its family's table and one function over the engine. What all tools
-//! take (the project, the key that makes a change safe to repeat, limit and cursor) is added to
-//! their schemas here and read here.
+//! A tool is an entry in its family's table and a function over the engine. Arguments that all
+//! tools share (project, idempotency key, limit, cursor) are added to the schemas and read here.
 
-mod memory;
+mod commits;
+mod knowledge;
 mod store;
 mod tree;
-mod version;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,31 +19,31 @@ use tine_core::json::{Json, Object};
 use tine_core::{ErrorKind, Limits, ProjectId};
 use tine_engine::{Call, Engine, Error};
 
-use crate::access::Reach;
-use crate::answer::{Answer, Room};
-use crate::refusal::Refusal;
+use crate::access_scope::AccessScope;
+use crate::answer::{AnswerBudget, ToolAnswer};
+use crate::mcp_error::McpError;
 use crate::schema;
-use crate::server::Options;
+use crate::server::McpOptions;
 
 /// Which tools a host is offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toolset {
-    /// The dozen for daily work.
+    /// The twelve tools for daily work.
     #[default]
     Core,
-    /// Everything about what was learned.
+    /// The tools for facts.
     Memory,
-    /// Everything about the tree.
+    /// The tools for the tree.
     Tree,
-    /// All of them.
+    /// Every tool.
     All,
 }
 
 impl Toolset {
-    /// Every set.
+    /// Every toolset.
     pub const ALL: [Toolset; 4] = [Toolset::Core, Toolset::Memory, Toolset::Tree, Toolset::All];
 
-    /// Its name.
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Toolset::Core => "core",
@@ -55,51 +54,85 @@ impl Toolset {
     }
 }
 
-/// What a tool does to the store, as the protocol's hints have it. No tool destroys anything, and
-/// none reaches beyond the store.
+/// What a tool does to the store, for the protocol's hints. No tool destroys anything, and none
+/// acts outside the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing.
-    Reads,
-    /// Adds something each time.
-    Adds,
-    /// Leads to the same state however often it is called.
-    Settles,
+    ReadOnly,
+    /// Adds something with every call.
+    Additive,
+    /// Repeated calls lead to the same state.
+    Idempotent,
 }
 
-/// A tool.
-pub(crate) struct Spec {
+pub(crate) struct ToolSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub effect: Effect,
-    /// Whether it is one of the dozen.
-    pub core: bool,
-    /// Whether it is about what was learned; else about the tree. `None`: both.
-    pub memory: Option<bool>,
-    pub paged: bool,
+    pub is_core: bool,
+    pub family: ToolFamily,
+    pub is_paged: bool,
     pub input: fn() -> JsonObject,
-    /// Fields that are always in its answer, and their types.
+    /// Fields of its answer and their types.
     pub output: &'static [(&'static str, &'static str)],
-    pub run: fn(&ToolContext, Object) -> Result<Answer, Refusal>,
+    pub run: fn(&ToolContext, Object) -> Result<ToolAnswer, McpError>,
 }
 
-/// Makes a tool's function out of one with typed arguments.
-macro_rules! typed {
-    ($arguments:ty, $run:path) => {
-        |context, arguments| {
-            let arguments = <$arguments as crate::typed::FromObject>::from_object("", arguments)?;
-            $run(context, arguments)
-        }
+/// Which toolsets a tool is in, besides `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolFamily {
+    Memory,
+    Tree,
+    Both,
+}
+
+impl ToolSpec {
+    const fn core(self) -> Self {
+        ToolSpec { is_core: true, ..self }
+    }
+
+    const fn memory_only(self) -> Self {
+        ToolSpec { family: ToolFamily::Memory, ..self }
+    }
+
+    const fn tree_only(self) -> Self {
+        ToolSpec { family: ToolFamily::Tree, ..self }
+    }
+
+    const fn paged(self) -> Self {
+        ToolSpec { is_paged: true, ..self }
+    }
+}
+
+/// Describes a family of tools. Each entry has the tool's effect, the function that is the tool
+/// with the type of its arguments, flags, fields of the answer, and the description.
+macro_rules! tools {
+    ($($effect:ident $name:ident($arguments:ty) [$($flag:ident)*] [$($field:expr),*]
+       $about:expr;)*) => {
+        &[$(super::ToolSpec {
+            name: stringify!($name),
+            about: $about,
+            effect: super::Effect::$effect,
+            is_core: false,
+            family: super::ToolFamily::Both,
+            is_paged: false,
+            input: crate::schema::of::<$arguments>,
+            output: &[$($field),*],
+            run: |context, arguments| {
+                let arguments = crate::typed_arguments::FromObject::from_object("", arguments)?;
+                $name(context, arguments)
+            },
+        }$(.$flag())*),*]
     };
 }
-pub(crate) use typed;
+use tools;
 
-/// What a tool runs with: the engine, the caller, the project, and how to report progress.
+/// What a tool runs with.
 pub(crate) struct ToolContext {
     pub engine: Engine,
     pub call: Call,
-    pub options: Arc<Options>,
-    pub room: Room,
+    pub options: Arc<McpOptions>,
+    pub budget: AnswerBudget,
     pub stop: Arc<AtomicBool>,
     pub progress: Box<dyn Fn(f64, Option<f64>, String) + Send>,
 }
@@ -109,23 +142,23 @@ impl ToolContext {
         self.engine.limits()
     }
 
-    /// Refuses to continue once the call is cancelled.
-    pub(crate) fn check_not_cancelled(&self) -> Result<(), Refusal> {
+    /// Fails if the call was cancelled.
+    pub(crate) fn check_not_cancelled(&self) -> Result<(), McpError> {
         if self.stop.load(Ordering::Relaxed) {
-            let why = "the call was cancelled; what was stored before that stays";
-            return Err(Refusal::new(ErrorKind::Conflict, why));
+            let why = "the call was cancelled; what it stored before stays";
+            return Err(McpError::new(ErrorKind::Conflict, why));
         }
         Ok(())
     }
 }
 
-fn specs() -> impl Iterator<Item = &'static Spec> {
-    [store::TOOLS, memory::TOOLS, tree::TOOLS, version::TOOLS].into_iter().flatten()
+fn specs() -> impl Iterator<Item = &'static ToolSpec> {
+    [store::TOOLS, knowledge::TOOLS, tree::TOOLS, commits::TOOLS].into_iter().flatten()
 }
 
 /// A tool with its schema, which is generated once.
 pub(crate) struct OfferedTool {
-    pub spec: &'static Spec,
+    pub spec: &'static ToolSpec,
     pub tool: Tool,
 }
 
@@ -137,24 +170,24 @@ pub(crate) fn by_name() -> &'static BTreeMap<&'static str, OfferedTool> {
     })
 }
 
-/// Returns the tools of a set in the order of their tables, the most used first.
+/// Returns the tools of a set, in the order of their tables: the most used first.
 pub(crate) fn of(set: Toolset, read_only: bool) -> Vec<Tool> {
     let wanted = specs().filter(|spec| offered(spec, set, read_only));
     wanted.filter_map(|spec| Some(by_name().get(spec.name)?.tool.clone())).collect()
 }
 
-fn offered(spec: &Spec, set: Toolset, read_only: bool) -> bool {
+fn offered(spec: &ToolSpec, set: Toolset, read_only: bool) -> bool {
     let in_set = match set {
-        Toolset::Core => spec.core,
-        Toolset::Memory => spec.memory != Some(false),
-        Toolset::Tree => spec.memory != Some(true),
+        Toolset::Core => spec.is_core,
+        Toolset::Memory => spec.family != ToolFamily::Tree,
+        Toolset::Tree => spec.family != ToolFamily::Memory,
         Toolset::All => true,
     };
-    in_set && (!read_only || spec.effect == Effect::Reads)
+    in_set && (!read_only || spec.effect == Effect::ReadOnly)
 }
 
-/// Finds a tool of the set by its name; the refusal lists the tools that are offered.
-pub(crate) fn find(name: &str, options: &Options) -> Result<&'static OfferedTool, Refusal> {
+/// Finds a tool of the set by name. The error lists the tools that are offered.
+pub(crate) fn find(name: &str, options: &McpOptions) -> Result<&'static OfferedTool, McpError> {
     let there: Vec<&str> = specs()
         .filter(|spec| offered(spec, options.toolset, options.read_only))
         .map(|spec| spec.name)
@@ -164,24 +197,24 @@ pub(crate) fn find(name: &str, options: &Options) -> Result<&'static OfferedTool
         other => {
             let set = options.toolset.as_str();
             let why = match other {
-                Some(_) => format!("the tool `{name}` is not offered here (toolset {set})"),
-                None => format!("there is no tool `{name}`"),
+                Some(_) => format!("the tool `{name}` is not in the toolset {set}"),
+                None => format!("unknown tool `{name}`"),
             };
-            Err(Refusal::new(ErrorKind::NotFound, why)
-                .next(format!("the tools here are: {}", there.join(", "))))
+            Err(McpError::new(ErrorKind::NotFound, why)
+                .next(format!("the tools are: {}", there.join(", "))))
         }
     }
 }
 
-fn described(spec: &Spec) -> Tool {
+fn described(spec: &ToolSpec) -> Tool {
     let mut input = (spec.input)();
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
-        if spec.paged {
+        if spec.is_paged {
             properties.insert("limit".to_owned(), json!({ "type": "integer" }));
             properties.insert("cursor".to_owned(), json!({ "type": "string" }));
         }
         properties.insert("project_id".to_owned(), json!({ "type": "string" }));
-        if spec.effect != Effect::Reads {
+        if spec.effect != Effect::ReadOnly {
             properties.insert("idempotency_key".to_owned(), json!({ "type": "string" }));
         }
     }
@@ -189,39 +222,39 @@ fn described(spec: &Spec) -> Tool {
     for (name, kind) in spec.output {
         properties.insert((*name).to_owned(), json!({ "type": kind }));
     }
-    // None of them is required: a refusal has others, and some hosts check it all the same.
+    // None is required: an error has other fields, and some hosts validate it too.
     let mut output = Map::new();
     output.insert("type".to_owned(), "object".into());
     output.insert("properties".to_owned(), Value::Object(properties));
     let hints = ToolAnnotations::new()
-        .read_only(spec.effect == Effect::Reads)
+        .read_only(spec.effect == Effect::ReadOnly)
         .destructive(false)
-        .idempotent(spec.effect != Effect::Adds)
+        .idempotent(spec.effect != Effect::Additive)
         .open_world(false);
     Tool::new(spec.name, spec.about, Arc::new(input))
         .with_raw_output_schema(Arc::new(output))
         .with_annotations(hints)
 }
 
-/// A call with the arguments that all tools share taken out.
-pub(crate) struct Common {
+/// A call without the arguments that all tools share.
+pub(crate) struct CommonArguments {
     pub call: Call,
-    pub room: Room,
+    pub budget: AnswerBudget,
     pub arguments: Object,
 }
 
-/// Checks the arguments of a call, and reads those that every tool takes.
+/// Checks the arguments of a call and takes those that all tools share.
 pub(crate) fn common(
     known: &OfferedTool,
     mut arguments: Object,
-    reach: &Reach,
-    options: &Options,
+    scope: &AccessScope,
+    options: &McpOptions,
     limits: &Limits,
-) -> Result<Common, Refusal> {
-    // Hosts that fill in every argument send null for those that they leave out.
+) -> Result<CommonArguments, McpError> {
+    // Hosts that fill in every argument send null for absent ones.
     arguments.retain(|_, value| !value.is_null());
     if known.spec.name == "store_conversation_turn" {
-        store::translate(&mut arguments)?;
+        store::rename_synonyms(&mut arguments)?;
     }
     schema::check(&known.tool.input_schema, &arguments)?;
     let mut take = |name: &str| match arguments.remove(name) {
@@ -232,26 +265,26 @@ pub(crate) fn common(
         Some(id) => Some(ProjectId::new(id, limits).map_err(Error::from)?),
         None => None,
     };
-    let project = reach.project(named, &options.project);
-    reach.check(&project, known.spec.effect != Effect::Reads)?;
-    let actor = reach.actor.clone().unwrap_or_else(|| options.actor.clone());
+    let project = scope.project(named, &options.project);
+    scope.check(&project, known.spec.effect != Effect::ReadOnly)?;
+    let actor = scope.actor.clone().unwrap_or_else(|| options.actor.clone());
     let mut call = Call::by(actor).in_project(project);
-    if known.spec.effect != Effect::Reads {
+    if known.spec.effect != Effect::ReadOnly {
         call.idempotency_key = take("idempotency_key");
         if let Some(key) = &call.idempotency_key {
             check_key("idempotency key", key, limits).map_err(Error::from)?;
         }
     }
-    let mut room = Room::new(None, None);
-    if known.spec.paged {
+    let mut budget = AnswerBudget::new(None, None);
+    if known.spec.is_paged {
         let cursor = take("cursor");
         let limit = arguments.remove("limit").and_then(|limit| limit.as_u64());
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == Some(0) || limit.is_some_and(|limit| limit > limits.page_rows) {
-            let why = format!("`limit` is from 1 to {}", limits.page_rows);
-            return Err(Refusal::invalid(why).next("leave it out for as much as fits in 8 kB"));
+            let why = format!("`limit` must be from 1 to {}", limits.page_rows);
+            return Err(McpError::invalid(why).next("leave it out to get what fits in 8 kB"));
         }
-        room = Room::new(cursor, limit);
+        budget = AnswerBudget::new(cursor, limit);
     }
-    Ok(Common { call, room, arguments })
+    Ok(CommonArguments { call, budget, arguments })
 }

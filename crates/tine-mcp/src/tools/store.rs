@@ -1,4 +1,4 @@
-//! Tools that store: turns, facts, bytes, or all of them at once.
+//! Tools that store turns, facts, sources, or all of them at once.
 
 use std::sync::Arc;
 
@@ -17,71 +17,33 @@ use tine_engine::{
 };
 use tine_formats::redact;
 
-use super::{Effect, Spec, ToolContext, typed};
-use crate::answer::{Answer, Cuts, count, lean, list_or_null};
-use crate::arguments::{content, conversation, end, entity, messages, reference, source, times};
-use crate::forms;
-use crate::refusal::Refusal;
-use crate::schema;
-use crate::typed::{AnyValue, FromObject, Members, arguments, choices};
+use super::{ToolContext, ToolSpec, tools};
+use crate::answer::{ToolAnswer, Truncator, counted, list_or_null, members_of, without_nulls};
+use crate::mcp_error::McpError;
+use crate::record_json;
+use crate::shared_arguments::{
+    content, conversation, end, entity, messages, optional_time, reference, source,
+};
+use crate::typed_arguments::{AnyValue, FromObject, Members, arguments, choices};
 
-pub(super) const TOOLS: &[Spec] = &[
-    Spec {
-        name: "store_conversation_turn",
-        about: "Record one message of this chat. Call it for every user message, tool result and \
-                reply; edits and reverts need nothing else.",
-        effect: Effect::Adds,
-        core: true,
-        memory: None,
-        paged: false,
-        input: schema::of::<TurnArguments>,
-        output: &[
-            ("conversation_id", "string"),
-            ("turn_id", "string"),
-            ("turn_key", "string"),
-            ("entity_id", "string"),
-            ("outcome", "string"),
-        ],
-        run: typed!(TurnArguments, store_turn),
-    },
-    Spec {
-        name: "store",
-        about: "Store facts, a file and a turn in one transaction, all or nothing. \
-                For a message alone use store_conversation_turn.",
-        effect: Effect::Adds,
-        core: true,
-        memory: None,
-        paged: false,
-        input: schema::of::<StoreArguments>,
-        output: &[("committed", "boolean")],
-        run: typed!(StoreArguments, store),
-    },
-    Spec {
-        name: "store_structured",
-        about: "Store facts that you have structured yourself; they are logged as your reading.",
-        effect: Effect::Adds,
-        core: false,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<FactsArguments>,
-        output: &[("entities", "array"), ("source_id", "string")],
-        run: typed!(FactsArguments, store_structured),
-    },
-    Spec {
-        name: "store_unstructured",
-        about: "Keep a text or a file as it is, and have it interpreted. The same bytes are kept \
-                once.",
-        effect: Effect::Settles,
-        core: false,
-        memory: Some(true),
-        paged: false,
-        input: schema::of::<SourceArguments>,
-        output: &[("source_id", "string"), ("outcome", "string")],
-        run: typed!(SourceArguments, store_unstructured),
-    },
-];
+pub(super) const TOOLS: &[ToolSpec] = tools! {
+    Additive store_conversation_turn(TurnArguments) [core]
+        [("conversation_id", "string"), ("turn_id", "string"), ("turn_key", "string"),
+         ("entity_id", "string"), ("outcome", "string")]
+        "Record one message of this chat. Call it for every user message, tool result and reply; \
+         edits and reverts need no other tool.";
+    Additive store(StoreArguments) [core] [("committed", "boolean")]
+        "Store facts, a file and a turn in one transaction. For a message alone use \
+         store_conversation_turn.";
+    Additive store_structured(FactsArguments) [memory_only]
+        [("entities", "array"), ("source_id", "string")]
+        "Store facts that you extracted yourself; you are recorded as their interpreter.";
+    Idempotent store_unstructured(StoreSourceArguments) [memory_only]
+        [("source_id", "string"), ("outcome", "string")]
+        "Store a text or file unchanged and interpret it. Equal bytes are stored once.";
+};
 
-/// Whether what is stored is interpreted.
+/// When stored content is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InterpretMode {
@@ -91,7 +53,7 @@ pub(crate) enum InterpretMode {
 }
 
 impl InterpretMode {
-    /// As the engine is asked. Waiting is done here, where it can be told how far it is.
+    /// Converts to the engine's form. Waiting happens here, where progress can be reported.
     fn request(self) -> Interpret {
         match self {
             InterpretMode::None => Interpret::None,
@@ -106,7 +68,7 @@ arguments!(TurnArguments {
     conversation_id: Option<String>,
     turn_id: Option<String>,
     role: Speaker,
-    /// The text
+    /// Text
     content: Option<String>,
     /// Instead of content: {type, …} blocks
     content_blocks: Option<Vec<Members>>,
@@ -116,7 +78,7 @@ arguments!(TurnArguments {
     parent_message_id: Option<String>,
     /// Only if the host names it
     branch_id: Option<String>,
-    /// All messages before this one
+    /// All earlier messages
     history: Option<Vec<Members>>,
     attachment_source_ids: Option<Vec<String>>,
     /// Title of a new conversation
@@ -132,7 +94,7 @@ arguments!(StoreArguments {
     entities: Option<Vec<Members>>,
     /// {type, source, target}; an end is an id or an index into entities
     relationships: Option<Vec<Members>>,
-    /// As store_conversation_turn takes it
+    /// Arguments of store_conversation_turn
     turn: Option<Members>,
     text: Option<String>,
     /// Base64
@@ -141,7 +103,7 @@ arguments!(StoreArguments {
     mime_type: Option<String>,
     original_filename: Option<String>,
     interpret: Option<InterpretMode>,
-    /// false: only say what would happen
+    /// false: dry run
     commit: Option<bool>,
 });
 
@@ -150,17 +112,17 @@ arguments!(FactsArguments {
     entities: Option<Vec<Members>>,
     /// {type, source, target, metadata?}
     relationships: Option<Vec<Members>>,
-    /// Where the facts were read
+    /// Where the facts come from
     source_id: Option<String>,
-    /// {name, model, …} of yourself
+    /// You: {name, model, …}
     agent: Option<Members>,
 });
 
-arguments!(SourceArguments {
+arguments!(StoreSourceArguments {
     text: Option<String>,
     /// Base64
     file_content: Option<String>,
-    /// On this machine, in an allowed folder
+    /// In an allowed folder on this machine
     file_path: Option<String>,
     mime_type: Option<String>,
     original_filename: Option<String>,
@@ -169,7 +131,7 @@ arguments!(SourceArguments {
     interpreter: Option<String>,
 });
 
-arguments!(Fact {
+arguments!(FactMembers {
     entity_type: String,
     fields: Members,
     entity_id: Option<String>,
@@ -180,15 +142,15 @@ arguments!(Fact {
     specificity: Option<i64>,
 });
 
-arguments!(Edge {
+arguments!(RelationshipMembers {
     r#type: String,
     source: AnyValue,
     target: AnyValue,
     metadata: Option<Members>,
 });
 
-/// Renames the arguments of a turn that hosts know by other names.
-pub(crate) fn translate(arguments: &mut Object) -> Result<(), Refusal> {
+/// Renames arguments of a turn that hosts know by other names.
+pub(crate) fn rename_synonyms(arguments: &mut Object) -> Result<(), McpError> {
     let mut rename = |from: &str, to: &str| {
         if !arguments.contains_key(to)
             && let Some(value) = arguments.remove(from)
@@ -198,7 +160,7 @@ pub(crate) fn translate(arguments: &mut Object) -> Result<(), Refusal> {
     };
     rename("session_id", "conversation_id");
     rename("thread_id", "conversation_id");
-    // Beside a conversation it names a branch.
+    // With another id for the conversation, it names a branch.
     rename("thread_id", "branch_id");
     rename("branch", "branch_id");
     rename("turn_number", "turn_id");
@@ -208,13 +170,13 @@ pub(crate) fn translate(arguments: &mut Object) -> Result<(), Refusal> {
     if let Some(number) = arguments.remove("turn_number")
         && arguments.get("turn_id") != Some(&number_as_text(number))
     {
-        let why = "`turn_id` and `turn_number` say different things";
-        return Err(Refusal::invalid(why).next("send `turn_id` alone"));
+        let why = "`turn_id` and `turn_number` differ";
+        return Err(McpError::invalid(why).next("send `turn_id` alone"));
     }
     Ok(())
 }
 
-/// Returns a number that serves as an id as its digits.
+/// Converts a number that is used as an id to a string.
 fn number_as_text(value: Json) -> Json {
     match value {
         Json::Number(number) => Json::String(number.to_string()),
@@ -226,7 +188,7 @@ impl TurnArguments {
     fn into_request(
         self,
         context: &ToolContext,
-    ) -> Result<(StoreTurn, Call, InterpretMode), Refusal> {
+    ) -> Result<(StoreTurn, Call, InterpretMode), McpError> {
         let limits = context.limits();
         let mut fields = Object::new();
         fields.insert("role", self.role.as_str().into());
@@ -248,7 +210,7 @@ impl TurnArguments {
             call = call.with_redacted(redact::messages(&mut messages));
         }
         let Some(said) = messages.pop() else {
-            return Err(Refusal::invalid("nothing is said"));
+            return Err(McpError::invalid("`content` is missing"));
         };
         let interpret = self.interpret.unwrap_or(InterpretMode::None);
         let attachments = self.attachment_source_ids.unwrap_or_default();
@@ -268,7 +230,10 @@ impl TurnArguments {
     }
 }
 
-fn store_turn(context: &ToolContext, arguments: TurnArguments) -> Result<Answer, Refusal> {
+fn store_conversation_turn(
+    context: &ToolContext,
+    arguments: TurnArguments,
+) -> Result<ToolAnswer, McpError> {
     let (request, call, interpret) = arguments.into_request(context)?;
     let mut done = context.engine.store_turn(&call, request)?;
     if interpret == InterpretMode::Wait
@@ -277,7 +242,7 @@ fn store_turn(context: &ToolContext, arguments: TurnArguments) -> Result<Answer,
         done.interpretation = Some(wait(context, &[run])?.remove(0));
     }
     let text = stored_turn_summary(&done);
-    Ok(Answer::new(text, Value::Object(forms::stored_turn(&done))))
+    Ok(ToolAnswer::new(text, Value::Object(record_json::stored_turn(&done))))
 }
 
 fn stored_turn_summary(done: &StoredTurn) -> String {
@@ -285,14 +250,14 @@ fn stored_turn_summary(done: &StoredTurn) -> String {
         "conversation_id {}: turn {} {} on {}",
         done.conversation,
         done.turn.id,
-        forms::outcome(done.outcome),
+        record_json::outcome(done.outcome),
         done.branch.name
     );
     if done.replayed {
-        text.push_str("; the answer of an earlier call with this key");
+        text.push_str("; replayed from an earlier call with this key");
     }
     if let Some(old) = done.superseded {
-        text.push_str(&format!("; it takes the place of {old}, which is kept"));
+        text.push_str(&format!("; replaces {old}, which is kept"));
     }
     for warning in &done.warnings {
         text.push_str(&format!("; {warning}"));
@@ -300,11 +265,11 @@ fn stored_turn_summary(done: &StoredTurn) -> String {
     text + "."
 }
 
-/// Waits for runs, one after the other, as long as the caller wants to know.
+/// Waits for runs one after the other, until the call is cancelled.
 pub(super) fn wait(
     context: &ToolContext,
     runs: &[InterpretationId],
-) -> Result<Vec<tine_engine::InterpretationView>, Refusal> {
+) -> Result<Vec<tine_engine::InterpretationView>, McpError> {
     let total = runs.len() as f64;
     let mut done = Vec::with_capacity(runs.len());
     for (at, run) in runs.iter().enumerate() {
@@ -320,13 +285,13 @@ fn facts(
     context: &ToolContext,
     entities: Vec<Members>,
     relationships: Vec<Members>,
-) -> Result<StoreFacts, Refusal> {
+) -> Result<StoreFacts, McpError> {
     let mut request = StoreFacts::default();
     for (at, one) in entities.into_iter().enumerate() {
-        let fact: Fact = nested(&format!("entities[{at}]"), one)?;
+        let fact: FactMembers = nested(&format!("entities[{at}]"), one)?;
         request.entities.push(NewFact {
             entity: fact.entity_id.as_deref().map(|id| entity(context, id)).transpose()?,
-            observed_at: times("observed_at", fact.observed_at.as_deref())?,
+            observed_at: optional_time("observed_at", fact.observed_at.as_deref())?,
             turn: fact.turn.as_deref().map(reference).transpose()?,
             span: fact.span,
             priority: fact.priority,
@@ -336,7 +301,7 @@ fn facts(
     }
     for (at, one) in relationships.into_iter().enumerate() {
         let name = format!("relationships[{at}]");
-        let edge: Edge = nested(&name, one)?;
+        let edge: RelationshipMembers = nested(&name, one)?;
         request.relationships.push(NewRelationship {
             relation: edge.r#type,
             source: end(context, &format!("{name}.source"), &edge.source.0)?,
@@ -347,31 +312,33 @@ fn facts(
     Ok(request)
 }
 
-/// Returns an optional object as the engine takes it.
+/// Converts an optional object to the engine's form.
 pub(super) fn metadata(given: Option<Members>) -> Json {
     given.map_or(Json::Null, Json::from)
 }
 
 /// Reads an object within the arguments.
-fn nested<T: FromObject>(name: &str, members: Members) -> Result<T, Refusal> {
+fn nested<T: FromObject>(name: &str, members: Members) -> Result<T, McpError> {
     let Members(mut members) = members;
     members.retain(|_, value| !value.is_null());
     T::from_object(name, members)
 }
 
-/// Bytes out of whichever argument holds them.
-fn bytes(
+/// Returns the source in whichever argument has its bytes.
+fn source_from(
     context: &ToolContext,
     text: Option<String>,
     file_content: Option<String>,
     file_path: Option<String>,
     mime_type: Option<String>,
     original_filename: Option<String>,
-) -> Result<Option<NewSource>, Refusal> {
+) -> Result<Option<NewSource>, McpError> {
     let given = [text.is_some(), file_content.is_some(), file_path.is_some()];
     if given.iter().filter(|given| **given).count() > 1 {
-        return Err(Refusal::invalid("the bytes are given more than once")
-            .next("send one of text, file_content and file_path"));
+        return Err(McpError::invalid(
+            "more than one of `text`, `file_content` and `file_path` was given",
+        )
+        .next("send one of them"));
     }
     let (content, mime_type, name): (Arc<dyn tine_engine::SourceBytes>, _, _) = if let Some(text) =
         text
@@ -379,16 +346,16 @@ fn bytes(
         (Arc::new(text.into_bytes()), mime_type.unwrap_or_else(|| "text/plain".to_owned()), None)
     } else if let Some(encoded) = file_content {
         let bytes = STANDARD.decode(encoded.trim().as_bytes()).map_err(|error| {
-            Refusal::invalid(format!("`file_content` is not base64: {error}"))
+            McpError::invalid(format!("`file_content` is not base64: {error}"))
                 .next("send plain text as `text` instead")
         })?;
         let mime_type = mime_type.ok_or_else(|| {
-            Refusal::invalid("the argument `mime_type` is missing")
-                .next("say what `file_content` is, such as application/pdf")
+            McpError::invalid("the argument `mime_type` is missing")
+                .next("send the type of `file_content`, such as application/pdf")
         })?;
         (Arc::new(bytes), mime_type, None)
     } else if let Some(path) = file_path {
-        let file = context.options.files.open(&path).map_err(Refusal::from)?;
+        let file = context.options.files.open(&path).map_err(McpError::from)?;
         let mime_type = mime_type.unwrap_or_else(|| file.mime_type().to_owned());
         let name = file.name();
         (Arc::new(file), mime_type, name)
@@ -404,14 +371,14 @@ fn bytes(
     }))
 }
 
-fn store(context: &ToolContext, arguments: StoreArguments) -> Result<Answer, Refusal> {
+fn store(context: &ToolContext, arguments: StoreArguments) -> Result<ToolAnswer, McpError> {
     let entities = arguments.entities.unwrap_or_default();
     let relationships = arguments.relationships.unwrap_or_default();
     let facts = match entities.is_empty() && relationships.is_empty() {
         true => None,
         false => Some(facts(context, entities, relationships)?),
     };
-    let source = bytes(
+    let source = source_from(
         context,
         arguments.text,
         arguments.file_content,
@@ -427,7 +394,7 @@ fn store(context: &ToolContext, arguments: StoreArguments) -> Result<Answer, Ref
     });
     if let Some(mut given) = arguments.turn {
         given.0.retain(|_, value| !value.is_null());
-        translate(&mut given.0)?;
+        rename_synonyms(&mut given.0)?;
         let given: TurnArguments = nested("turn", given)?;
         let (request, with_redacted, asked_for) = given.into_request(context)?;
         if asked_for != InterpretMode::None {
@@ -442,24 +409,24 @@ fn store(context: &ToolContext, arguments: StoreArguments) -> Result<Answer, Ref
         turn.interpret = interpret.request();
     }
     let commit = arguments.commit.unwrap_or(true);
-    // One part alone is the same request as the tool for it makes, under the same key.
+    // One part alone is the same request as that of its own tool, with the same key.
     let alone = [turn.is_some(), source.is_some(), facts.is_some()];
     if commit && alone.iter().filter(|given| **given).count() == 1 {
         let mut answer = match (turn, source, facts) {
             (Some(turn), ..) => {
                 let done = context.engine.store_turn(&call, turn)?;
                 let runs: Vec<_> = done.interpretation.iter().map(|run| run.id).collect();
-                finish(
+                answer_with_runs(
                     context,
                     stored_turn_summary(&done),
-                    forms::stored_turn(&done),
+                    record_json::stored_turn(&done),
                     &runs,
                     interpret,
                 )?
             }
             (_, Some(source), _) => stored_source(context, &call, source, interpret)?,
             (_, _, Some(facts)) => stored_facts(context, &call, facts)?,
-            _ => return Err(Refusal::invalid("there is nothing to store")),
+            _ => return Err(McpError::invalid("nothing to store")),
         };
         answer.data.insert("committed".to_owned(), true.into());
         return Ok(answer);
@@ -467,8 +434,10 @@ fn store(context: &ToolContext, arguments: StoreArguments) -> Result<Answer, Ref
     if let Some(one) = &source
         && envelope::is_envelope(&one.mime_type)
     {
-        return Err(Refusal::invalid("the envelope of a turn is stored by itself")
-            .next("send the message as `turn` instead, or the envelope with store_unstructured"));
+        return Err(McpError::invalid(
+            "the envelope of a turn cannot be combined with other parts",
+        )
+        .next("send the message as `turn` instead, or the envelope with store_unstructured"));
     }
     store_combined(
         context,
@@ -483,33 +452,29 @@ fn store_combined(
     call: &Call,
     request: StoreCombined,
     interpret: InterpretMode,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let done = context.engine.store_combined(call, request)?;
     let parts = &done.parts;
-    let related = parts.relationships.iter().map(|it| {
-        json!({
-            "type": it.relation.as_str(),
-            "source": it.source.to_string(),
-            "target": it.target.to_string(),
-            "outcome": forms::outcome(it.outcome),
-        })
-    });
-    let related: Vec<Value> = related.collect();
-    let data = lean(json!({
+    let related = parts
+        .relationships
+        .iter()
+        .map(|it| relationship_form(it.relation.as_str(), &it.source, &it.target, it.outcome));
+    let related: Vec<_> = related.collect();
+    let data = without_nulls(json!({
         "committed": !done.dry_run,
-        "turn": done.turn.as_ref().map(|turn| Value::Object(forms::stored_turn(turn))),
+        "turn": done.turn.as_ref().map(|turn| Value::Object(record_json::stored_turn(turn))),
         "conversation_id": done.turn.as_ref().map(|turn| turn.conversation.as_str()),
         "source_id": parts.source.or(parts.facts_source.map(|id| (id, tine_engine::Outcome::Reused)))
             .map(|(id, _)| id.to_string()),
         "entities": entities_form(&parts.entities),
-        "relationships": if related.is_empty() { Value::Null } else { related.into() },
+        "relationships": list_or_null(related),
         "interpretation_id": parts.interpretation.map(|id| id.to_string()),
         "unknown_fields": list_or_null(parts.unknown_fields.clone()),
         "warnings": list_or_null(parts.warnings.clone()),
-        "replayed": if done.replayed { Value::Bool(true) } else { Value::Null },
+        "replayed": record_json::true_or_null(done.replayed),
     }));
     let mut text = match done.dry_run {
-        true => "Nothing was stored (commit: false). It would store".to_owned(),
+        true => "Dry run, nothing stored. It would store".to_owned(),
         false => "Stored".to_owned(),
     };
     if let Some(turn) = &done.turn {
@@ -520,37 +485,34 @@ fn store_combined(
     }
     text.push_str(&format!(
         " {}, {}.",
-        count(parts.entities.len(), "entities"),
-        count(parts.relationships.len(), "relationships")
+        counted(parts.entities.len(), "entities"),
+        counted(parts.relationships.len(), "relationships")
     ));
     if done.dry_run {
-        return Ok(Answer::new(text, data));
+        return Ok(ToolAnswer::new(text, data));
     }
-    let data = match data {
-        Value::Object(data) => data,
-        _ => Map::new(),
-    };
-    finish(context, text, data, &parts.runs, interpret)
+    answer_with_runs(context, text, members_of(data), &parts.runs, interpret)
 }
 
-/// Waits for the runs of a store if that was asked for, and answers.
-fn finish(
+/// Waits for the runs if the call asks for that, and answers.
+fn answer_with_runs(
     context: &ToolContext,
     text: String,
     mut data: Map<String, Value>,
     runs: &[InterpretationId],
     interpret: InterpretMode,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     if interpret == InterpretMode::Wait && !runs.is_empty() {
         let done = wait(context, runs)?;
-        let mut cuts = Cuts::new(1_000);
-        let done: Vec<_> = done.iter().map(|run| forms::interpretation(run, &mut cuts)).collect();
+        let mut truncator = Truncator::new(1_000);
+        let done: Vec<_> =
+            done.iter().map(|run| record_json::interpretation(run, &mut truncator)).collect();
         data.insert("interpretations".to_owned(), done.into());
     } else if !runs.is_empty() {
         let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
         data.insert("queued_interpretations".to_owned(), runs.into());
     }
-    Ok(Answer::new(text, Value::Object(data)))
+    Ok(ToolAnswer::new(text, Value::Object(data)))
 }
 
 fn entities_form(entities: &[tine_engine::StoredFact]) -> Value {
@@ -561,13 +523,30 @@ fn entities_form(entities: &[tine_engine::StoredFact]) -> Value {
         json!({
             "entity_id": fact.entity.to_string(),
             "observation_id": fact.observation.to_string(),
-            "outcome": forms::outcome(fact.outcome),
+            "outcome": record_json::outcome(fact.outcome),
         })
     };
     entities.iter().map(form).collect()
 }
 
-fn store_structured(context: &ToolContext, arguments: FactsArguments) -> Result<Answer, Refusal> {
+fn relationship_form(
+    relation: &str,
+    source: &impl ToString,
+    target: &impl ToString,
+    outcome: impl Into<Option<tine_engine::Outcome>>,
+) -> Value {
+    json!({
+        "type": relation,
+        "source": source.to_string(),
+        "target": target.to_string(),
+        "outcome": record_json::outcome(outcome),
+    })
+}
+
+fn store_structured(
+    context: &ToolContext,
+    arguments: FactsArguments,
+) -> Result<ToolAnswer, McpError> {
     let entities = arguments.entities.unwrap_or_default();
     let mut request = facts(context, entities, arguments.relationships.unwrap_or_default())?;
     request.source = arguments.source_id.as_deref().map(source).transpose()?;
@@ -579,21 +558,17 @@ fn stored_facts(
     context: &ToolContext,
     call: &Call,
     request: StoreFacts,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let done = context.engine.store_facts(call, request)?;
-    let related = done.relationships.iter().map(|view| {
-        json!({
-            "type": view.relation.as_str(),
-            "source": view.source.to_string(),
-            "target": view.target.to_string(),
-            "outcome": forms::outcome(view.outcome),
-        })
-    });
-    let related: Vec<Value> = related.collect();
+    let related = done
+        .relationships
+        .iter()
+        .map(|it| relationship_form(it.relation.as_str(), &it.source, &it.target, it.outcome));
+    let related: Vec<_> = related.collect();
     let mut text = format!(
         "Stored {}, {}.",
-        count(done.entities.len(), "entities"),
-        count(done.relationships.len(), "relationships")
+        counted(done.entities.len(), "entities"),
+        counted(done.relationships.len(), "relationships")
     );
     if !done.unknown_fields.is_empty() {
         text.push_str(&format!(
@@ -605,25 +580,25 @@ fn stored_facts(
         Value::Null => Value::Array(Vec::new()),
         entities => entities,
     };
-    Ok(Answer::new(
+    Ok(ToolAnswer::new(
         text,
         json!({
             "entities": entities,
-            "relationships": if related.is_empty() { Value::Null } else { related.into() },
+            "relationships": list_or_null(related),
             "source_id": done.source.id.to_string(),
             "interpretation_id": done.interpretation.to_string(),
             "unknown_fields": list_or_null(done.unknown_fields),
             "warnings": list_or_null(done.warnings),
-            "replayed": if done.replayed { Value::Bool(true) } else { Value::Null },
+            "replayed": record_json::true_or_null(done.replayed),
         }),
     ))
 }
 
 fn store_unstructured(
     context: &ToolContext,
-    arguments: SourceArguments,
-) -> Result<Answer, Refusal> {
-    let source = bytes(
+    arguments: StoreSourceArguments,
+) -> Result<ToolAnswer, McpError> {
+    let source = source_from(
         context,
         arguments.text,
         arguments.file_content,
@@ -632,7 +607,7 @@ fn store_unstructured(
         arguments.original_filename,
     )?;
     let Some(source) = source else {
-        return Err(Refusal::invalid("there is nothing to store")
+        return Err(McpError::invalid("nothing to store")
             .next("send text, file_content (base64) or file_path"));
     };
     let interpret = arguments.interpret.unwrap_or(InterpretMode::Queue);
@@ -645,16 +620,13 @@ fn stored_source(
     call: &Call,
     source: NewSource,
     interpret: InterpretMode,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let source = NewSource { interpret: interpret.request(), ..source };
     let done: StoredSource = context.engine.store_source(call, source)?;
-    let mut data = match forms::source(&done.source) {
-        Value::Object(data) => data,
-        _ => Map::new(),
-    };
-    data.insert("outcome".to_owned(), forms::outcome(done.outcome).into());
+    let mut data = members_of(record_json::source(&done.source));
+    data.insert("outcome".to_owned(), record_json::outcome(done.outcome).into());
     if let Some(turn) = &done.turn {
-        data.insert("turn".to_owned(), Value::Object(forms::stored_turn(turn)));
+        data.insert("turn".to_owned(), Value::Object(record_json::stored_turn(turn)));
     }
     if !done.warnings.is_empty() {
         data.insert("warnings".to_owned(), done.warnings.clone().into());
@@ -665,20 +637,20 @@ fn stored_source(
     let mut text = format!(
         "Source {} {}, {} bytes.",
         done.source.id,
-        forms::outcome(done.outcome),
+        record_json::outcome(done.outcome),
         done.source.size_bytes
     );
     for warning in &done.warnings {
         text.push_str(&format!(" Note: {warning}."));
     }
     let runs: Vec<_> = done.interpretation.iter().map(|run| run.id).collect();
-    finish(context, text, data, &runs, interpret)
+    answer_with_runs(context, text, data, &runs, interpret)
 }
 
-/// The conversation that an argument names.
+/// Parses a conversation id.
 pub(super) fn conversation_of(
     context: &ToolContext,
     id: &str,
-) -> Result<tine_core::ConversationId, Refusal> {
+) -> Result<tine_core::ConversationId, McpError> {
     conversation(id, context.limits())
 }

@@ -1,4 +1,4 @@
-//! Tools about the tree: reading it, adding to it, moving in it.
+//! Tools for the tree: reading, adding, moving branches.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,112 +12,43 @@ use tine_engine::{
 };
 use tine_formats::{redact, render};
 
-use super::memory::listed;
+use super::knowledge::listed;
 use super::store::conversation_of;
-use super::{Effect, Spec, ToolContext, typed};
-use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
-use crate::arguments::{content, messages, reference, references, times};
-use crate::forms;
-use crate::refusal::Refusal;
-use crate::schema;
-use crate::typed::{Members, arguments, choices};
+use super::{ToolContext, ToolSpec, tools};
+use crate::answer::{ToolAnswer, Truncator, counted, json_bytes, list_or_null, without_nulls};
+use crate::mcp_error::McpError;
+use crate::record_json;
+use crate::shared_arguments::{content, messages, optional_reference, optional_time, reference};
+use crate::typed_arguments::{Members, arguments, choices};
 
-pub(super) const TOOLS: &[Spec] = &[
-    Spec {
-        name: "search_turns",
-        about: "Find turns by words, \"phrases\", begin*, OR, -not; best first. Then get_path \
-                with around for what surrounds a hit.",
-        effect: Effect::Reads,
-        core: true,
-        memory: None,
-        paged: true,
-        input: schema::of::<SearchArguments>,
-        output: &[("hits", "array")],
-        run: typed!(SearchArguments, search_turns),
-    },
-    Spec {
-        name: "get_path",
-        about: "Read a line of turns, first turn first, or the window around one turn; or \
-                rendered for a provider.",
-        effect: Effect::Reads,
-        core: true,
-        memory: Some(false),
-        paged: true,
-        input: schema::of::<PathArguments>,
-        output: &[("conversation_id", "string")],
-        run: typed!(PathArguments, get_path),
-    },
-    Spec {
-        name: "get_tree",
-        about: "The shape of a conversation: every line with previews, branches and tails left \
-                behind. Without conversation_id: the conversations.",
-        effect: Effect::Reads,
-        core: true,
-        memory: Some(false),
-        paged: true,
-        input: schema::of::<TreeArguments>,
-        output: &[],
-        run: typed!(TreeArguments, get_tree),
-    },
-    Spec {
-        name: "fork_conversation",
-        about: "Make a branch that ends at a turn; nothing is copied.",
-        effect: Effect::Adds,
-        core: true,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<ForkArguments>,
-        output: &[("conversation_id", "string"), ("name", "string")],
-        run: typed!(ForkArguments, fork_conversation),
-    },
-    Spec {
-        name: "edit_turn",
-        about: "Make another version of a turn beside it; the old one stays. With branch, that \
-                branch moves to it.",
-        effect: Effect::Settles,
-        core: true,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<EditArguments>,
-        output: &[("turn_id", "string"), ("outcome", "string")],
-        run: typed!(EditArguments, edit_turn),
-    },
-    Spec {
-        name: "revert_branch",
-        about: "Move a branch back to an earlier turn, or forward again; what it leaves is kept.",
-        effect: Effect::Settles,
-        core: true,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<RevertArguments>,
-        output: &[("conversation_id", "string"), ("name", "string")],
-        run: typed!(RevertArguments, revert_branch),
-    },
-    Spec {
-        name: "undo_operation",
-        about: "Take the last change of a conversation back, or one by its number; redo brings \
-                it again.",
-        effect: Effect::Adds,
-        core: true,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<UndoArguments>,
-        output: &[("undone", "integer")],
-        run: typed!(UndoArguments, undo_operation),
-    },
-    Spec {
-        name: "append_turns",
-        about: "Append messages to a branch, for callers that track branches. Sending the whole \
-                list with parent root each time is fine: what is there is reused.",
-        effect: Effect::Settles,
-        core: false,
-        memory: Some(false),
-        paged: false,
-        input: schema::of::<AppendArguments>,
-        output: &[("conversation_id", "string"), ("turns", "array")],
-        run: typed!(AppendArguments, append_turns),
-    },
-];
+pub(super) const TOOLS: &[ToolSpec] = tools! {
+    ReadOnly search_turns(SearchArguments) [core paged] [("hits", "array")]
+        "Search turns: words, \"phrases\", prefix*, OR, -not; best first. For context, call \
+         get_path with around.";
+    ReadOnly get_path(PathArguments) [core tree_only paged] [("conversation_id", "string")]
+        "Read a path of turns in order, or the window around one turn; optionally rendered for a \
+         provider.";
+    ReadOnly get_tree(TreeArguments) [core tree_only paged] []
+        "Outline of a conversation: all paths with previews, branches, and tails that no branch \
+         leads to. Without conversation_id: list conversations.";
+    Additive fork_conversation(ForkArguments) [core tree_only]
+        [("conversation_id", "string"), ("name", "string")]
+        "Create a branch that ends at a turn. Nothing is copied.";
+    Idempotent edit_turn(EditArguments) [core tree_only]
+        [("turn_id", "string"), ("outcome", "string")]
+        "Add a new version of a turn as its sibling; the old one is kept. With branch, that \
+         branch moves to it.";
+    Idempotent revert_branch(RevertArguments) [core tree_only]
+        [("conversation_id", "string"), ("name", "string")]
+        "Move a branch back to an earlier turn, or forward again. All turns are kept.";
+    Additive undo_operation(UndoArguments) [core tree_only] [("undone", "integer")]
+        "Undo the last change of a conversation, or the operation with a number; redo: true \
+         redoes it.";
+    Idempotent append_turns(AppendArguments) [tree_only]
+        [("conversation_id", "string"), ("turns", "array")]
+        "Append messages to a branch, for callers that track branches. With parent root you may \
+         resend the whole list: existing turns are reused.";
+};
 
 arguments!(SearchArguments {
     query: String,
@@ -129,10 +60,10 @@ arguments!(SearchArguments {
     include_archived: Option<bool>,
 });
 
-/// For whom a path is rendered.
+/// The form of a rendered path.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Format {
+pub(super) enum PathFormat {
     Openai,
     Anthropic,
     Gemini,
@@ -141,14 +72,14 @@ pub(super) enum Format {
 
 arguments!(PathArguments {
     conversation_id: Option<String>,
-    /// Turn or branch at its end; default main
+    /// Last turn or branch; default main
     to: Option<String>,
     /// Only the last turns
     last: Option<u64>,
-    /// Instead: a turn, with 5 before and behind
+    /// A turn to show with 5 before and after
     around: Option<String>,
-    format: Option<Format>,
-    /// With format: the end that fits
+    format: Option<PathFormat>,
+    /// With format: keep only the end that fits
     max_tokens: Option<u64>,
 });
 
@@ -163,7 +94,7 @@ arguments!(ForkArguments {
     conversation_id: Option<String>,
     /// Last turn of the branch
     at: Option<String>,
-    /// Instead: first turn left out
+    /// Instead of at: first turn left out
     before: Option<String>,
     name: Option<String>,
 });
@@ -178,7 +109,7 @@ arguments!(EditArguments {
 
 arguments!(RevertArguments {
     conversation_id: String,
-    /// The turn to end on
+    /// Turn to end on
     to: String,
     /// Default main
     branch: Option<String>,
@@ -191,15 +122,15 @@ arguments!(UndoArguments {
     redo: Option<bool>,
 });
 
-/// What to do when somebody else was first.
+/// What to do if the branch has moved.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Conflict {
+pub(super) enum ConflictMode {
     Refuse,
     Fork,
 }
 
-choices!(Format, Conflict);
+choices!(PathFormat, ConflictMode);
 
 arguments!(AppendArguments {
     conversation_id: String,
@@ -210,7 +141,7 @@ arguments!(AppendArguments {
     /// Default main
     branch: Option<String>,
     expected_tip: Option<String>,
-    on_conflict: Option<Conflict>,
+    on_conflict: Option<ConflictMode>,
     /// false: equal messages become siblings
     reuse: Option<bool>,
 });
@@ -219,50 +150,50 @@ fn turn_ref(
     context: &ToolContext,
     conversation_id: Option<&str>,
     turn: &str,
-) -> Result<TurnRef, Refusal> {
+) -> Result<TurnRef, McpError> {
     let conversation = conversation_id.map(|id| conversation_of(context, id)).transpose()?;
     Ok(TurnRef { conversation, turn: reference(turn)? })
 }
 
-fn search_turns(context: &ToolContext, arguments: SearchArguments) -> Result<Answer, Refusal> {
+fn search_turns(context: &ToolContext, arguments: SearchArguments) -> Result<ToolAnswer, McpError> {
     let conversation = arguments.conversation_id.as_deref();
     let query = SearchQuery {
         words: arguments.query,
         conversation: conversation.map(|id| conversation_of(context, id)).transpose()?,
         branch: arguments.branch,
         role: arguments.role.map(Speaker::role),
-        from: times("since", arguments.since.as_deref())?,
-        to: times("until", arguments.until.as_deref())?,
+        from: optional_time("since", arguments.since.as_deref())?,
+        to: optional_time("until", arguments.until.as_deref())?,
         archived: arguments.include_archived.unwrap_or(false),
         ..SearchQuery::default()
     };
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit.map(|limit| limit.min(100)));
             let query = SearchQuery { cursor, limit, ..query.clone() };
             let found = context.engine.search(&context.call, query)?;
             Ok((found.hits, found.next))
         },
-        |hit, _| forms::hit(hit),
+        |hit, _| record_json::hit(hit),
     )?;
     Ok(listed("hits", "hits", rows, json!({})))
 }
 
-/// Turns before and behind the one in the middle of a window.
+/// Turns before and after the one in the middle of a window.
 const AROUND: usize = 5;
 
-fn get_path(context: &ToolContext, arguments: PathArguments) -> Result<Answer, Refusal> {
+fn get_path(context: &ToolContext, arguments: PathArguments) -> Result<ToolAnswer, McpError> {
     let named = arguments.conversation_id.as_deref();
     if let Some(around) = &arguments.around {
         return window(context, named, around, arguments.to);
     }
     if named.is_none() && arguments.to.is_none() {
-        return Err(Refusal::invalid("nothing says which path")
-            .next("send conversation_id for its main branch, or `to`: a turn's id"));
+        return Err(McpError::invalid("`conversation_id` or `to` is required")
+            .next("send conversation_id for its main branch, or `to` with a turn's id"));
     }
     let query = PathQuery {
         conversation: named.map(|id| conversation_of(context, id)).transpose()?,
-        to: references(arguments.to.as_deref())?,
+        to: optional_reference(arguments.to.as_deref())?,
         selection: match arguments.last {
             Some(last) => Selection::Last(usize::try_from(last).unwrap_or(usize::MAX)),
             None => Selection::Whole,
@@ -274,7 +205,7 @@ fn get_path(context: &ToolContext, arguments: PathArguments) -> Result<Answer, R
         return rendered(context, query, format, arguments.max_tokens);
     }
     let head = std::cell::RefCell::new((String::new(), None, None));
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit);
             let found =
@@ -283,14 +214,14 @@ fn get_path(context: &ToolContext, arguments: PathArguments) -> Result<Answer, R
             *head.borrow_mut() = (found.conversation.to_string(), found.to, system);
             Ok((found.turns, found.next))
         },
-        forms::turn,
+        record_json::turn,
     )?;
     let (conversation, to, system) = head.into_inner();
     let more = json!({
         "conversation_id": conversation,
         "to": to.map(|turn| turn.to_string()),
         "system_prompt": system.map(|text| {
-            Cuts::new(1_000).text(text, &format!("tine://conversation/{conversation}"))
+            Truncator::new(1_000).text(text, &format!("tine://conversation/{conversation}"))
         }),
     });
     Ok(listed("turns", "turns", rows, more))
@@ -301,14 +232,15 @@ fn window(
     conversation_id: Option<&str>,
     around: &str,
     branch: Option<String>,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let turn = turn_ref(context, conversation_id, around)?;
     let query = WindowQuery { turn, branch, before: AROUND, after: AROUND };
     let found = context.engine.window(&context.call, query)?;
-    let mut cuts = Cuts::new(context.room.text_bytes() / 3);
-    let text = format!("{} around {around}.", count(found.turns.len(), "turns"));
-    let turns: Vec<_> = found.turns.into_iter().map(|turn| forms::turn(turn, &mut cuts)).collect();
-    Ok(Answer::new(
+    let mut truncator = Truncator::new(context.budget.text_bytes() / 3);
+    let text = format!("{} around {around}.", counted(found.turns.len(), "turns"));
+    let turns: Vec<_> =
+        found.turns.into_iter().map(|turn| record_json::turn(turn, &mut truncator)).collect();
+    Ok(ToolAnswer::new(
         text,
         json!({
             "conversation_id": found.conversation.as_str(),
@@ -316,7 +248,7 @@ fn window(
             "focus": found.focus,
             "more_before": found.more_before,
             "more_after": found.more_after,
-            "cut": cuts.into_field(),
+            "cut": truncator.into_field(),
         }),
     )
     .recorded())
@@ -325,65 +257,65 @@ fn window(
 fn rendered(
     context: &ToolContext,
     query: PathQuery,
-    format: Format,
+    format: PathFormat,
     max_tokens: Option<u64>,
-) -> Result<Answer, Refusal> {
+) -> Result<ToolAnswer, McpError> {
     let conversation = query.conversation.clone();
     let path = render::whole_path(&context.engine, &context.call, query)?;
     let mut options = render::Options::of(match format {
-        Format::Openai => render::Format::OpenAi,
-        Format::Anthropic => render::Format::Anthropic,
-        Format::Gemini => render::Format::Gemini,
-        Format::Markdown => render::Format::Markdown,
+        PathFormat::Openai => render::Format::OpenAi,
+        PathFormat::Anthropic => render::Format::Anthropic,
+        PathFormat::Gemini => render::Format::Gemini,
+        PathFormat::Markdown => render::Format::Markdown,
     });
-    let room = context.room.bytes();
-    // About four bytes to a token; the answer is looked at again before it goes out.
+    let room = context.budget.bytes();
+    // About four bytes per token; the size is checked again below.
     let most = u64::try_from(room / 4).unwrap_or(u64::MAX);
     let asked_for = max_tokens.unwrap_or(most);
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
     let made = render::render(&path, &options)?;
     let form = rendering_form(&render::RenderingJson::from(made))?;
-    let bytes = size(&form);
-    if max_tokens.is_some() && bytes > MOST_RENDERED {
-        let why = format!("the rendering has {bytes} bytes, more than an answer holds");
-        return Err(Refusal::new(tine_core::ErrorKind::TooLarge, why)
-            .next("ask for fewer max_tokens, or read tine://conversation/{id}"));
+    let bytes = json_bytes(&form);
+    if max_tokens.is_some() && bytes > MAX_RENDERED_BYTES {
+        let why = format!("the rendering has {bytes} bytes, more than an answer may have");
+        return Err(McpError::new(tine_core::ErrorKind::TooLarge, why)
+            .next("lower max_tokens, or read tine://conversation/{id}"));
     }
     let id = conversation.map_or_else(|| path.conversation.to_string(), |id| id.to_string());
     let turns_cut = form.get("turns_cut").and_then(Value::as_u64).unwrap_or(0);
-    let text = format!("{} rendered, {turns_cut} cut.", count(path.turns.len(), "turns"));
-    let mut form = lean(form);
+    let text = format!("{} rendered, {turns_cut} left out.", counted(path.turns.len(), "turns"));
+    let mut form = without_nulls(form);
     form["conversation_id"] = id.into();
     if turns_cut > 0 {
-        form["cut"] = json!([format!("{turns_cut} earlier turns; ask for more max_tokens")]);
+        form["cut"] = json!([format!("{turns_cut} earlier turns; raise max_tokens")]);
     }
-    Ok(Answer::new(text, form).recorded())
+    Ok(ToolAnswer::new(text, form).recorded())
 }
 
-/// Converts a rendering to the form of an answer, without rounding the integers of its request.
-fn rendering_form(made: &render::RenderingJson) -> Result<Value, Refusal> {
+/// Converts a rendering to the form of an answer, with exact integers.
+fn rendering_form(made: &render::RenderingJson) -> Result<Value, McpError> {
     let text = serde_json::to_string(made)
-        .map_err(|error| Refusal::new(tine_core::ErrorKind::Internal, error.to_string()))?;
+        .map_err(|error| McpError::new(tine_core::ErrorKind::Internal, error.to_string()))?;
     let json = parse(text.as_bytes(), MAX_DEPTH).map_err(Error::from)?;
-    Ok(forms::value(&json))
+    Ok(record_json::value(&json))
 }
 
-/// Bytes of a rendering that was asked for by its tokens.
-const MOST_RENDERED: usize = 1_000_000;
+/// The largest rendering that a number of tokens may ask for.
+const MAX_RENDERED_BYTES: usize = 1_000_000;
 
-fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<Answer, Refusal> {
+fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<ToolAnswer, McpError> {
     let Some(id) = arguments.conversation_id.as_deref() else {
-        let rows = context.room.rows(
+        let rows = context.budget.rows(
             |page| {
                 let found = context.engine.conversations(&context.call, false, page)?;
                 Ok((found.items, found.next))
             },
-            |found, cuts| {
-                let mut form = forms::conversation(&found);
+            |found, truncator| {
+                let mut form = record_json::conversation(&found);
                 if let Some(Value::String(prompt)) = form.get("system_prompt").cloned() {
                     let whole = format!("tine://conversation/{}", found.id);
-                    form["system_prompt"] = cuts.text(prompt, &whole).into();
+                    form["system_prompt"] = truncator.text(prompt, &whole).into();
                 }
                 form
             },
@@ -392,12 +324,12 @@ fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<Answer, R
     };
     let conversation = conversation_of(context, id)?;
     let query = TopologyQuery {
-        under: references(arguments.under.as_deref())?,
+        under: optional_reference(arguments.under.as_deref())?,
         include_deleted: arguments.include_deleted.unwrap_or(false),
         ..TopologyQuery::of(conversation.clone())
     };
     let total = std::cell::Cell::new(0);
-    let rows = context.room.rows(
+    let rows = context.budget.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit);
             let query = TopologyQuery { cursor, limit, ..query.clone() };
@@ -405,7 +337,7 @@ fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<Answer, R
             total.set(found.total);
             Ok((found.rows, found.next))
         },
-        |row, _| forms::topology_row(row, 0),
+        |row, _| record_json::topology_row(row, 0),
     )?;
     let branches = context.engine.branches(&context.call, &conversation)?;
     let tails = context.engine.tails(&context.call, &conversation)?;
@@ -413,7 +345,7 @@ fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<Answer, R
     let more = json!({
         "conversation_id": conversation.as_str(),
         "total": total.get(),
-        "branches": branches.iter().take(BRANCHES_SHOWN).map(forms::branch).collect::<Vec<_>>(),
+        "branches": branches.iter().take(BRANCHES_SHOWN).map(record_json::branch).collect::<Vec<_>>(),
         "branch_count": branches.len(),
         "tails": tails.iter().take(TAILS_SHOWN).map(tail).collect::<Vec<_>>(),
         "tail_count": tails.len(),
@@ -421,19 +353,20 @@ fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<Answer, R
     Ok(listed("turns", "turns", rows, more))
 }
 
-/// Branches and tails that are listed beside a tree.
+/// The most branches and tails listed with a tree.
 const BRANCHES_SHOWN: usize = 20;
 const TAILS_SHOWN: usize = 10;
 
-fn fork_conversation(context: &ToolContext, arguments: ForkArguments) -> Result<Answer, Refusal> {
+fn fork_conversation(
+    context: &ToolContext,
+    arguments: ForkArguments,
+) -> Result<ToolAnswer, McpError> {
     let point = match (&arguments.at, &arguments.before) {
         (Some(at), None) => ForkPoint::At(reference(at)?),
         (None, Some(before)) => ForkPoint::Before(reference(before)?),
         _ => {
-            return Err(Refusal::invalid("nothing says where to fork, or two things do").next(
-                "send `at` (the last turn that belongs to it) or `before` (the first that \
-                       does not)",
-            ));
+            return Err(McpError::invalid("exactly one of `at` and `before` is required")
+                .next("send `at` (the branch's last turn) or `before` (the first turn left out)"));
         }
     };
     let named = arguments.conversation_id.as_deref();
@@ -448,16 +381,16 @@ fn fork_conversation(context: &ToolContext, arguments: ForkArguments) -> Result<
     };
     let made = context.engine.fork(&context.call, request)?;
     let text = format!(
-        "Branch {} ends on {}; store or append with this branch to go on there.",
+        "Branch {} ends on {}; store or append with this branch to continue there.",
         made.name,
         made.tip.map_or_else(|| "the root".to_owned(), |tip| tip.to_string())
     );
-    let mut form = forms::branch(&made);
+    let mut form = record_json::branch(&made);
     form["conversation_id"] = made.conversation.as_str().into();
-    Ok(Answer::new(text, form))
+    Ok(ToolAnswer::new(text, form))
 }
 
-fn edit_turn(context: &ToolContext, arguments: EditArguments) -> Result<Answer, Refusal> {
+fn edit_turn(context: &ToolContext, arguments: EditArguments) -> Result<ToolAnswer, McpError> {
     let turn = turn_ref(context, arguments.conversation_id.as_deref(), &arguments.turn)?;
     let content = content(arguments.content, arguments.content_blocks)?;
     let body = Body::of_any_role(content, context.limits());
@@ -468,12 +401,12 @@ fn edit_turn(context: &ToolContext, arguments: EditArguments) -> Result<Answer, 
     }
     let request = Edit { turn, body, branch: arguments.branch, reuse: true };
     let done = context.engine.edit(&call, request)?;
-    let outcome = forms::outcome(done.turn.outcome);
+    let outcome = record_json::outcome(done.turn.outcome);
     let text = match &done.branch {
-        Some(branch) => format!("Turn {} {outcome}; {} ends on it.", done.turn.id, branch.name),
+        Some(branch) => format!("Turn {} {outcome}; {} now ends on it.", done.turn.id, branch.name),
         None => format!("Turn {} {outcome}; no branch moved.", done.turn.id),
     };
-    Ok(Answer::new(
+    Ok(ToolAnswer::new(
         text,
         json!({
             "conversation_id": done.turn.conversation.as_str(),
@@ -486,14 +419,17 @@ fn edit_turn(context: &ToolContext, arguments: EditArguments) -> Result<Answer, 
     ))
 }
 
-fn revert_branch(context: &ToolContext, arguments: RevertArguments) -> Result<Answer, Refusal> {
+fn revert_branch(
+    context: &ToolContext,
+    arguments: RevertArguments,
+) -> Result<ToolAnswer, McpError> {
     let request = MoveBranch {
         conversation: conversation_of(context, &arguments.conversation_id)?,
         branch: arguments.branch.unwrap_or_else(|| "main".to_owned()),
         to: Some(reference(&arguments.to)?),
-        expected_tip: references(arguments.expected_tip.as_deref())?,
+        expected_tip: optional_reference(arguments.expected_tip.as_deref())?,
     };
-    // Forward is a restoration; the engine knows which way a turn lies.
+    // Moving forward is a restore. The engine knows which way a turn is.
     let moved = match context.engine.revert(&context.call, request.clone()) {
         Ok(moved) => moved,
         Err(why @ (Error::Invalid(_) | Error::IdempotencyMismatch { .. })) => {
@@ -502,22 +438,25 @@ fn revert_branch(context: &ToolContext, arguments: RevertArguments) -> Result<An
         Err(why) => return Err(why.into()),
     };
     let tip = moved.tip.map_or_else(|| "the root".to_owned(), |tip| tip.to_string());
-    let text = format!("{} ends on {tip}; what it left is kept (get_tree: tails).", moved.name);
-    let mut form = forms::branch(&moved);
+    let text = format!(
+        "{} now ends on {tip}; the turns after it are kept (see tails in get_tree).",
+        moved.name
+    );
+    let mut form = record_json::branch(&moved);
     form["conversation_id"] = moved.conversation.as_str().into();
-    Ok(Answer::new(text, form))
+    Ok(ToolAnswer::new(text, form))
 }
 
-fn undo_operation(context: &ToolContext, arguments: UndoArguments) -> Result<Answer, Refusal> {
+fn undo_operation(context: &ToolContext, arguments: UndoArguments) -> Result<ToolAnswer, McpError> {
     let conversation = conversation_of(context, &arguments.conversation_id)?;
     let redo = arguments.redo.unwrap_or(false);
     let done = match redo {
         true => context.engine.redo(&context.call, &conversation, arguments.operation)?,
         false => context.engine.undo(&context.call, &conversation, arguments.operation)?,
     };
-    let verb = if redo { "Done again" } else { "Undone" };
+    let verb = if redo { "Redone" } else { "Undone" };
     let text = format!("{verb}: operation {} ({}).", done.target, done.kind);
-    Ok(Answer::new(
+    Ok(ToolAnswer::new(
         text,
         json!({
             "conversation_id": conversation.as_str(),
@@ -528,10 +467,10 @@ fn undo_operation(context: &ToolContext, arguments: UndoArguments) -> Result<Ans
     ))
 }
 
-/// Turns whose ids are in the answer of an append.
+/// The most turns in the answer of an append.
 const APPENDED_SHOWN: usize = 40;
 
-fn append_turns(context: &ToolContext, arguments: AppendArguments) -> Result<Answer, Refusal> {
+fn append_turns(context: &ToolContext, arguments: AppendArguments) -> Result<ToolAnswer, McpError> {
     let mut said = messages(arguments.messages, context.limits())?;
     let mut call = context.call.clone();
     if context.options.redact {
@@ -539,11 +478,11 @@ fn append_turns(context: &ToolContext, arguments: AppendArguments) -> Result<Ans
     }
     let conversation = conversation_of(context, &arguments.conversation_id)?;
     let request = Append {
-        parent: references(arguments.parent.as_deref())?,
+        parent: optional_reference(arguments.parent.as_deref())?,
         branch: arguments.branch,
-        expected_tip: references(arguments.expected_tip.as_deref())?,
+        expected_tip: optional_reference(arguments.expected_tip.as_deref())?,
         on_conflict: match arguments.on_conflict {
-            Some(Conflict::Fork) => OnConflict::Fork,
+            Some(ConflictMode::Fork) => OnConflict::Fork,
             _ => OnConflict::Refuse,
         },
         reuse: arguments.reuse.unwrap_or(true),
@@ -562,15 +501,15 @@ fn append_turns(context: &ToolContext, arguments: AppendArguments) -> Result<Ans
         json!({
             "turn_id": turn.id.to_string(),
             "turn_hash": turn.hash.to_string(),
-            "outcome": forms::outcome(turn.outcome),
+            "outcome": record_json::outcome(turn.outcome),
         })
     });
     let turns: Vec<Value> = turns.collect();
-    let told = match left {
+    let notes = match left {
         0 => Vec::new(),
-        left => vec![format!("the first {left} turns; get_path shows them")],
+        left => vec![format!("the first {left} turns; read them with get_path")],
     };
-    Ok(Answer::new(
+    Ok(ToolAnswer::new(
         text,
         json!({
             "conversation_id": done.branch.conversation.as_str(),
@@ -578,8 +517,8 @@ fn append_turns(context: &ToolContext, arguments: AppendArguments) -> Result<Ans
             "branch": done.branch.name.as_str(),
             "tip": done.branch.tip.map(|tip| tip.to_string()),
             "forked": done.forked,
-            "replayed": if done.replayed { Value::Bool(true) } else { Value::Null },
-            "cut": list_or_null(told),
+            "replayed": record_json::true_or_null(done.replayed),
+            "cut": list_or_null(notes),
         }),
     ))
 }

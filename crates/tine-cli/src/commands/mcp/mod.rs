@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tine_core::{ErrorKind, Limits, ProjectId};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
-use tine_mcp::{Allowed, Options, Tine, Toolset, serve_stdio};
+use tine_mcp::{AllowedFolders, McpOptions, McpServer, Toolset, serve_stdio};
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
@@ -108,14 +108,14 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let files = Allowed::folders(args.allow_path).map_err(|error| {
+    let files = AllowedFolders::new(args.allow_path).map_err(|error| {
         CommandError::invalid(format!("cannot use a folder of --allow-path: {error}"))
     })?;
     let store = StoreLocation::from_globals(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits)
         .with_interpreters(globals.settings.interpreters()?);
-    let options = Options {
+    let options = McpOptions {
         actor: globals.actor(),
         project,
         toolset: args.toolset_args.toolset.toolset(),
@@ -131,7 +131,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         .enable_all()
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
-    let served = runtime.block_on(serve_stdio(Tine::new(engine, options)));
+    let served = runtime.block_on(serve_stdio(McpServer::new(engine, options)));
     // An unfinished run is restarted by the next process.
     runtime.shutdown_background();
     served.map_err(|error| internal(error.to_string()))
@@ -149,7 +149,7 @@ struct ToolsetCost {
 
 fn count(globals: &Globals) -> Result<()> {
     let counted = Toolset::ALL.map(|set| {
-        let cost = tine_mcp::cost(set);
+        let cost = tine_mcp::token_cost(set);
         ToolsetCost {
             toolset: set.as_str(),
             tools: cost.tools,
