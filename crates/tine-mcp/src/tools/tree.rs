@@ -328,8 +328,6 @@ fn rendered(
     format: Format,
     max_tokens: Option<u64>,
 ) -> Result<Answer, Refusal> {
-    let conversation = query.conversation.clone();
-    let path = render::whole_path(&context.engine, &context.call, query)?;
     let mut options = render::Options::of(match format {
         Format::Openai => render::Format::OpenAi,
         Format::Anthropic => render::Format::Anthropic,
@@ -342,7 +340,8 @@ fn rendered(
     let asked_for = max_tokens.unwrap_or(most);
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
-    let made = render::render(&path, &options)?;
+    let made = render::render_path(&context.engine, &context.call, query, &options)?;
+    let (id, turns) = (made.conversation.to_string(), made.turns);
     let form = rendering_form(&render::RenderingJson::from(made))?;
     let bytes = size(&form);
     if max_tokens.is_some() && bytes > MOST_RENDERED {
@@ -350,9 +349,8 @@ fn rendered(
         return Err(Refusal::new(tine_core::ErrorKind::TooLarge, why)
             .next("ask for fewer max_tokens, or read tine://conversation/{id}"));
     }
-    let id = conversation.map_or_else(|| path.conversation.to_string(), |id| id.to_string());
     let turns_cut = form.get("turns_cut").and_then(Value::as_u64).unwrap_or(0);
-    let text = format!("{} rendered, {turns_cut} cut.", count(path.turns.len(), "turns"));
+    let text = format!("{} rendered, {turns_cut} cut.", count(turns, "turns"));
     let mut form = lean(form);
     form["conversation_id"] = id.into();
     if turns_cut > 0 {
