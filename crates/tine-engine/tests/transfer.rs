@@ -47,7 +47,7 @@ fn an_export_imports_into_either_store_and_comes_out_equal() {
 }
 
 #[test]
-fn work_goes_on_after_an_import_undo_included() {
+fn work_can_continue_after_an_import_undo_included() {
     for_each_store(|world| {
         let talk = rich(world);
         let fresh = World::over(Arc::new(MemoryStore::new()), None);
@@ -126,7 +126,7 @@ fn a_cut_or_altered_log_is_refused() {
         let mut altered = records.clone();
         for record in &mut altered {
             if let BundleRecord::Operation { seq: 2, actor, .. } = record {
-                *actor = "somebody else".to_owned();
+                *actor = "another actor".to_owned();
             }
         }
         let error = import(&fresh, altered).expect_err("the hash does not fit");
@@ -150,7 +150,7 @@ fn a_bundle_can_be_imported_into_another_project() {
 }
 
 #[test]
-fn a_conversation_that_went_another_way_is_not_overwritten_and_the_caller_hears_of_it() {
+fn a_diverged_conversation_is_not_overwritten_and_the_import_reports_a_conflict() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);

@@ -17,7 +17,7 @@ use crate::{CommitHash, ConversationId, Digest, Name, RootHash, Timestamp, TurnH
 
 /// The turns that a commit covers: a contiguous range of one path, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct CommitWindow {
     /// The first turn.
     pub start: TurnHash,
     /// The last turn, whose hash covers all turns before it.
@@ -38,7 +38,7 @@ pub struct Commit {
     /// The commit message.
     pub message: String,
     /// The turns that it covers; a merge may add none.
-    pub window: Option<Window>,
+    pub window: Option<CommitWindow>,
     /// The number of turns in the window, including deleted ones.
     pub turns: u64,
     /// Facets of the turns and facts at their end; `None` after a purge.
@@ -82,7 +82,7 @@ impl Commit {
         let text = |name: &str| json.get(name).and_then(Json::as_str);
         let window = match json.get("turn_window")? {
             Json::Null => None,
-            window => Some(Window {
+            window => Some(CommitWindow {
                 start: window.get("start_turn_hash")?.as_str()?.parse().ok()?,
                 end: window.get("end_turn_hash")?.as_str()?.parse().ok()?,
             }),

@@ -40,7 +40,7 @@ pub(super) fn mark_from_json(json: &Json) -> Option<LogMark> {
 
 /// What a delta is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum DeltaScope {
     /// To continue a log: everything that changed.
     Log,
     /// To merge into a diverged log: turns, and the branches that end there.
@@ -51,7 +51,7 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
     /// What it is for.
-    pub scope: Scope,
+    pub scope: DeltaScope,
     /// Where it begins; `None` for the whole conversation.
     pub since: Option<LogMark>,
     /// Where the log ended.
@@ -153,7 +153,7 @@ impl Engine {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
     ) -> Result<Delta> {
         self.delta_within(call, id, since, scope, usize::MAX)
     }
@@ -164,7 +164,7 @@ impl Engine {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
         limit: usize,
     ) -> Result<Delta> {
         self.read(|records| {
@@ -179,8 +179,8 @@ impl Engine {
                 }
             }
             let (whole, exported) = match scope {
-                Scope::Log => changed(records, &found, since, limit)?,
-                Scope::Turns => (false, new_turns(records, &found, since, limit)?),
+                DeltaScope::Log => changed(records, &found, since, limit)?,
+                DeltaScope::Turns => (false, new_turns(records, &found, since, limit)?),
             };
             let known = referenced_turns(records, &found, scope, &exported)?;
             let bytes = exported.iter().map(size).sum();
@@ -424,7 +424,7 @@ fn gathered(
 fn referenced_turns(
     records: &dyn Read,
     conversation: &Conversation,
-    scope: Scope,
+    scope: DeltaScope,
     exported: &[BundleRecord],
 ) -> Result<BTreeMap<TurnId, TurnHash>> {
     let (mut named, mut included) = (BTreeSet::new(), HashSet::new());
@@ -433,7 +433,7 @@ fn referenced_turns(
             BundleRecord::Turn { id, parent, origin, .. } => {
                 included.insert(*id);
                 named.extend(*parent);
-                named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
+                named.extend(origin.part_of.filter(|_| scope == DeltaScope::Turns));
             }
             BundleRecord::Split { whole, left, right, .. } => {
                 named.extend([*whole, *left, *right]);

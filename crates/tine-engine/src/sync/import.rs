@@ -178,7 +178,9 @@ impl IncomingConversation {
         let visibility = match archived {
             _ if id.as_str() == PROJECT_LOG => Visibility::ProjectLog,
             _ if id.as_str().starts_with('~') => {
-                let why = format!("`{id}`: ids that begin with ~ are Tine's own");
+                let why = format!(
+                    "`{id}`: ids that begin with ~ are reserved for Tine; choose another id"
+                );
                 return Err(Error::Invalid(why));
             }
             true => Visibility::Archived,
@@ -289,7 +291,7 @@ impl IncomingConversation {
             && root_hash(root.system_prompt.as_deref(), &root.config) != conversation.root_hash
         {
             let record = format!("root of conversation {}", conversation.id);
-            return Err(damaged(record, "its hash does not fit its content"));
+            return Err(damaged(record, "its hash does not match its content"));
         }
         let mut hashes: HashMap<TurnId, TurnHash> = HashMap::new();
         for BundleTurn { parent, turn } in &self.turns {
@@ -306,7 +308,7 @@ impl IncomingConversation {
                 let call = turn.tool_call_id.as_deref();
                 let computed = turn_hash(parent, turn.role, body, call, turn.created_at);
                 if computed != turn.hash {
-                    return Err(damaged(record(), "its hash does not fit its content"));
+                    return Err(damaged(record(), "its hash does not match its content"));
                 }
             }
             let logged = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
@@ -314,7 +316,7 @@ impl IncomingConversation {
                 return Err(damaged(record(), "the operation that made it is not in the bundle"));
             }
             if hashes.insert(turn.id, turn.hash).is_some() {
-                return Err(damaged(record(), "it is there twice"));
+                return Err(damaged(record(), "it occurs twice"));
             }
         }
         let mut previous: Option<&OperationHash> = None;
@@ -325,7 +327,7 @@ impl IncomingConversation {
                 return Err(damaged(record(), "it is out of order"));
             }
             if seal(&conversation.id, operation, previous) != operation.hash {
-                return Err(damaged(record(), "its hash does not fit its content"));
+                return Err(damaged(record(), "its hash does not match its content"));
             }
             previous = Some(&operation.hash);
         }
@@ -399,7 +401,7 @@ impl IncomingConversation {
         if let Some(DamagedRecord { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match outcome.imported.extended {
                 0 => "the bundle is damaged",
-                _ => "the bundle and what is here make no whole conversation",
+                _ => "the bundle does not fit the conversation in this store",
             };
             return Err(Error::Invalid(format!("{what}: {record}: {why}")));
         }
@@ -426,9 +428,7 @@ impl IncomingConversation {
             })?;
             let there = usize::try_from(common - 1).ok().and_then(|at| self.operations.get(at));
             if there.is_none_or(|there| there.hash != here.hash) {
-                return Err(refused(
-                    " whose history went another way; import into another project",
-                ));
+                return Err(refused(" whose history has diverged; import into another project"));
             }
         }
         Ok((offered > stored_operations).then_some(stored_operations))
@@ -494,7 +494,8 @@ impl IncomingConversation {
                 }
                 let here = required(records.turn(loc)?, || format!("turn {}", turn.id))?;
                 if here.hash != turn.hash {
-                    let why = "it says something else than the turn of the same id that is here";
+                    let why =
+                        "its content differs from that of the turn with this id in this store";
                     return Err(Error::Invalid(format!("turn {}: {why}", turn.id)));
                 }
                 if carry_forward(records, &here, turn)? {

@@ -9,7 +9,7 @@ mod peer;
 mod receive;
 mod sync_marks;
 
-pub use delta::{Delta, Scope};
+pub use delta::{Delta, DeltaScope};
 pub use peer::{Peer, carry, pull};
 pub(crate) use sync_marks::remember;
 use tine_core::{
@@ -61,7 +61,7 @@ pub enum BundleRecord {
         created_at: Timestamp,
         /// Whether it is whole.
         status: Status,
-        /// What is known besides.
+        /// Title, tags and other data.
         metadata: Metadata,
         /// The operation that made it.
         operation: u64,

@@ -4,13 +4,14 @@
 //!
 //! - Only what the receiving side has not is handed over. What both share is found by comparing
 //!   hashes of log entries; each stands for everything before it.
-//! - Ended at any point, the next run goes on: a side changes only by receiving a delta, whole.
+//! - A sync that was interrupted at any point can be continued: a side changes only by receiving
+//!   a whole delta.
 
 use std::collections::BTreeSet;
 
 use tine_core::{ConversationId, ErrorKind, OperationHash, TurnId};
 
-use super::delta::{Delta, Scope};
+use super::delta::{Delta, DeltaScope};
 use crate::Pulled;
 use crate::log::mutation::PROJECT_LOG;
 use crate::{Call, Engine, Error, Listing, Page, Result};
@@ -19,7 +20,7 @@ use crate::{LogEnd, LogMark, LogMerges};
 /// Entries whose hashes are compared at once.
 const COMPARED: u64 = 32;
 
-/// How often it is tried again because a side went on meanwhile.
+/// How often a sync is retried because a side has changed meanwhile.
 const TRIES: u32 = 16;
 
 /// One side: an engine here, or one behind a server.
@@ -44,7 +45,7 @@ pub trait Peer {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
     ) -> Result<Delta>;
     /// Applies what changed after an entry of the other peer's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
@@ -77,7 +78,7 @@ impl Peer for Engine {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
     ) -> Result<Delta> {
         Engine::delta(self, call, id, since, scope)
     }
@@ -98,7 +99,7 @@ impl Peer for Engine {
 /// use tine_store::MemoryStore;
 ///
 /// let (here, there) = (Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new()));
-/// let call = Call::by("somebody");
+/// let call = Call::by("alice");
 /// let trip = here.create_conversation(&call, NewConversation::named("trip")?)?.id;
 /// let ends = (here.log_end(&call, &trip)?, None);
 /// assert_eq!(carry(&here, &there, &call, &trip, ends)?.operations, 1);
@@ -203,16 +204,21 @@ impl Transfer<'_> {
             return Err(Error::Unsupported(why.to_owned()));
         }
         if !diverged {
-            return self.hand_over(common, theirs, Scope::Log);
+            return self.hand_over(common, theirs, DeltaScope::Log);
         }
         let after = common.map_or(0, |mark| mark.seq);
         let there = self.from.log_merges(self.call, self.id, after)?;
         let unerased = self.erase(&there.erased)?;
         let since = self.taken(common, &there)?;
-        Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
+        Ok(Pulled { unerased, ..self.hand_over(since, theirs, DeltaScope::Turns)? })
     }
 
-    fn hand_over(&self, since: Option<LogMark>, theirs: LogMark, scope: Scope) -> Result<Pulled> {
+    fn hand_over(
+        &self,
+        since: Option<LogMark>,
+        theirs: LogMark,
+        scope: DeltaScope,
+    ) -> Result<Pulled> {
         let nothing = Ok(Pulled::default());
         if since == Some(theirs) {
             return nothing;
@@ -224,7 +230,7 @@ impl Transfer<'_> {
         };
         // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
         // that may not be written to has to look through it again.
-        let empty = scope == Scope::Turns && delta.turns() == 0;
+        let empty = scope == DeltaScope::Turns && delta.turns() == 0;
         match self.receive(delta) {
             Err(error) if empty && error.kind() == ErrorKind::Forbidden => nothing,
             done => done,

@@ -16,7 +16,7 @@ use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
 use super::BundleRecord;
-use super::delta::{Delta, Scope};
+use super::delta::{Delta, DeltaScope};
 use super::import::{ErasurePolicy, ImportOutcome, ImportPolicy, NameConflicts};
 use super::knowledge::LoggedRecords;
 use crate::Imported;
@@ -44,8 +44,8 @@ impl Engine {
         };
         let id = id.clone();
         match delta.scope {
-            Scope::Log => self.continue_log(erasures, call, &id, delta),
-            Scope::Turns => self.take_turns(call, &id, delta),
+            DeltaScope::Log => self.continue_log(erasures, call, &id, delta),
+            DeltaScope::Turns => self.take_turns(call, &id, delta),
         }
     }
 
@@ -67,7 +67,7 @@ impl Engine {
                 if end != since {
                     return Err(went_on(id));
                 }
-                let here = self.delta(call, id, None, Scope::Log)?;
+                let here = self.delta(call, id, None, DeltaScope::Log)?;
                 if Some(here.until) != since {
                     return Err(went_on(id));
                 }
@@ -91,7 +91,7 @@ impl Engine {
         if let Some(BundleRecord::Conversation { root_hash, .. }) = records.first()
             && *root_hash != here.root_hash
         {
-            let advice = " with another root; export it into another project";
+            let advice = " with another root; export into another project";
             return Err(Error::Exists { what: "conversation", name: id.to_string(), advice });
         }
         let done = self.graft(call, grafted(id, records, &known, until)?)?;
@@ -102,7 +102,7 @@ impl Engine {
 }
 
 fn went_on(id: &ConversationId) -> Error {
-    let advice = " whose log went on, or another way; sync again";
+    let advice = " whose log has changed meanwhile; sync again";
     Error::Exists { what: "conversation", name: id.to_string(), advice }
 }
 
@@ -250,7 +250,9 @@ fn grafted(
                 branches.push((name, *place));
             }
             BundleRecord::Conversation { .. } => {}
-            _ => return Err(Error::invalid("turns and their branches are all that is taken over")),
+            _ => {
+                return Err(Error::invalid("a delta of turns may contain only turns and branches"));
+            }
         }
     }
     let ends: HashSet<usize> = branches.iter().map(|(_, place)| *place).collect();

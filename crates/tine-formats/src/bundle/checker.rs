@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::{ConversationId, Digest, Name, OperationHash, SourceId, TurnHash, TurnId};
-use tine_engine::{BundleRecord, LogMark, Scope};
+use tine_engine::{BundleRecord, DeltaScope, LogMark};
 use tine_store::{Content, RecordKey};
 
 use super::encode;
@@ -31,7 +31,7 @@ pub(super) struct BundleChecker {
 /// The part of a conversation that a delta covers.
 #[derive(Clone, Copy)]
 pub(super) struct DeltaRange {
-    pub(super) scope: Scope,
+    pub(super) scope: DeltaScope,
     pub(super) since: Option<LogMark>,
 }
 
@@ -123,7 +123,7 @@ impl BundleChecker {
     /// Runs the checks that need all lines of a conversation.
     pub(super) fn end_conversation(&mut self) -> Result<(), Fault> {
         let current = self.current.take();
-        if self.part.is_some_and(|part| part.scope == Scope::Turns) {
+        if self.part.is_some_and(|part| part.scope == DeltaScope::Turns) {
             return Ok(());
         }
         match current {

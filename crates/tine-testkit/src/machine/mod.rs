@@ -178,12 +178,12 @@ impl Machine {
         self.journal.push(format!("{}{key_told}", self.readable(&summarize(action))));
         let answer = perform(&self.memory, &call, action);
         self.same_elsewhere(&call, action, &answer)?;
-        let told = |what: &str| format!("{what}\n  {action:?} (key {key:?})");
+        let described = |what: &str| format!("{what}\n  {action:?} (key {key:?})");
         match (answer, prediction.success) {
             (Err(error), _) if prediction.refusals.contains(&error.kind()) => {
                 let after = self.exports(&self.memory)?;
                 if before != after {
-                    return Err(told(&format!("refused ({error}), and changed the store")));
+                    return Err(described(&format!("refused ({error}), and changed the store")));
                 }
                 Ok(Some(false))
             }
@@ -191,27 +191,27 @@ impl Machine {
                 let allowed = &prediction.refusals;
                 let may = if success.is_some() { "success or " } else { "" };
                 let kind = error.kind();
-                Err(told(&format!("refused as {kind} ({error}); expected {may}{allowed:?}")))
+                Err(described(&format!("refused as {kind} ({error}); expected {may}{allowed:?}")))
             }
             (Ok(answer), None) => {
                 let allowed = &prediction.refusals;
-                Err(told(&format!("accepted, expected {allowed:?}; answered {answer:?}")))
+                Err(described(&format!("accepted, expected {allowed:?}; answered {answer:?}")))
             }
             (Ok(answer), Some((model, expected, recorded))) => {
                 self.model = model;
-                self.learn(&expected, &answer).map_err(|why| told(&why))?;
+                self.learn(&expected, &answer).map_err(|why| described(&why))?;
                 if let Some(key) = key.as_ref().filter(|key| self.model.keys.contains_key(*key)) {
                     if !self.answers.contains_key(key) {
                         self.answers.insert(key.clone(), answer.clone());
                         self.used.push((key.clone(), action.clone()));
                     }
-                    self.judge_replay(key, &expected, &answer).map_err(|why| told(&why))?;
+                    self.judge_replay(key, &expected, &answer).map_err(|why| described(&why))?;
                 }
-                self.judge(&expected, &answer).map_err(|why| told(&why))?;
+                self.judge(&expected, &answer).map_err(|why| described(&why))?;
                 if recorded == Recorded::Maybe {
                     self.adopt_log()?;
                 }
-                self.check().map_err(|why| told(&why))?;
+                self.check().map_err(|why| described(&why))?;
                 Ok(Some(true))
             }
         }

@@ -15,7 +15,7 @@ use tine_store::{Content, FeedPosition, MemoryStore, copy::copy};
 use super::compare::{same, without_digest};
 use super::{Checked, Machine, engine};
 use crate::model::{Ix, Key, ModelValue};
-use crate::stores::Failing;
+use crate::stores::FailingStore;
 
 /// All that an engine returns for one conversation.
 #[derive(Debug, PartialEq)]
@@ -223,7 +223,7 @@ impl Machine {
                         return Err(format!("the hash {hash} is there twice"));
                     }
                     let node = self.model.nodes.iter().find(|node| node.id == Some(*id));
-                    let node = node.ok_or_else(|| format!("nobody made the turn {id}"))?;
+                    let node = node.ok_or_else(|| format!("no operation made the turn {id}"))?;
                     let raw = node.parent.and_then(|parent| self.model.nodes[parent].id);
                     same("a raw parent", parent, &raw)?;
                     same("a raw hash", hash, &node.hash)?;
@@ -272,13 +272,13 @@ impl Machine {
     /// log.
     pub(crate) fn copy(&self) -> Checked {
         let from = self.embedded.as_ref().unwrap_or(&self.memory);
-        let target = Arc::new(Failing::new(Arc::new(MemoryStore::new())));
+        let target = Arc::new(FailingStore::new(Arc::new(MemoryStore::new())));
         target.fail_after(u64::try_from(self.steps).unwrap_or(0) * 2);
         // Where it breaks off is a matter of luck; it may also get through.
         copy(from.store(), &*target, &mut |_| {}).ok();
         target.recover();
-        let told = |error| format!("a copy failed: {error}");
-        copy(from.store(), &*target, &mut |_| {}).map_err(told)?;
+        let failed = |error| format!("a copy failed: {error}");
+        copy(from.store(), &*target, &mut |_| {}).map_err(failed)?;
         let fresh = engine(target, self.clock.clone());
         check_verified(&fresh)?;
         same("an export of a copy", &self.exports(&fresh)?, &self.exports(from)?)?;

@@ -38,7 +38,7 @@ pub type Ix = usize;
 
 /// Whether and why a turn is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnState {
+pub enum ModelTurnState {
     /// Its making was undone.
     Unborn,
     /// Shown.
@@ -156,7 +156,7 @@ pub enum ModelValue {
     /// There.
     There,
     /// A turn's state.
-    State(TurnState),
+    State(ModelTurnState),
     /// Titles, metadata.
     Json(Json),
     /// A branch.
@@ -363,7 +363,7 @@ impl ReferenceModel {
             id: None,
             purged: false,
         });
-        self.set(Key::Turn(ix), ModelValue::State(TurnState::Live));
+        self.set(Key::Turn(ix), ModelValue::State(ModelTurnState::Live));
         for key in MetadataKey::ALL {
             let value = message.metadata.get(key);
             if !value.is_null() {

@@ -96,7 +96,7 @@ impl ReferenceModel {
         match world.apply(action, now, key.is_some()) {
             Err(Stop::Unspecified) => None,
             Err(Stop::Refuse(mut refusals)) => {
-                // Of two faults either may be told.
+                // Of two faults either may be reported.
                 refusals.append(&mut world.tolerated);
                 Some(Prediction { success: None, refusals })
             }
