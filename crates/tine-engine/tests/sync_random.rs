@@ -11,7 +11,7 @@ use tine_engine::{
     Append, BundleRecord, ConversationPatch, Delete, DeleteMode, Edit, Fork, ForkPoint,
     MetadataPatch, Pulled, SplitTurn, TurnRef, carry,
 };
-use tine_store::MemoryStore;
+use tine_store::{MemoryStore, Turn};
 
 use crate::world::{World, user};
 
@@ -183,7 +183,7 @@ fn held(side: &World, talk: &ConversationId) -> Held {
     let mut splits = HashMap::new();
     for record in side.export() {
         match record {
-            BundleRecord::Turn { id, hash, parent, origin, .. } => {
+            BundleRecord::Turn { parent, turn: Turn { id, hash, origin, .. } } => {
                 parents.insert(id, parent);
                 hashes.insert(id, hash);
                 halves.extend(origin.part_of.map(|whole| (id, whole)));

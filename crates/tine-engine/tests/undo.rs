@@ -8,6 +8,7 @@ use tine_engine::{
 };
 
 use crate::world::{World, bot, for_each_store, user};
+use tine_store::Operation;
 
 fn kinds(world: &World, talk: &tine_core::ConversationId) -> Vec<(String, bool)> {
     let log = world.engine.operations(&world.call, talk, Page::default()).expect("a log");
@@ -40,9 +41,8 @@ fn operations_are_chained_by_hash() {
         let mut previous = None;
         let mut entries = 0;
         for record in world.export() {
-            let BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } = record else {
-                continue;
-            };
+            let BundleRecord::Operation(operation) = record else { continue };
+            let Operation { seq, kind, actor, at, detail, hash, .. } = operation;
             let seal = OperationSeal {
                 conversation_id: talk.as_str(),
                 seq,

@@ -358,7 +358,7 @@ impl<'m> Mutation<'m> {
         self.ensure_project()?;
         let root = Root { system_prompt: None, config: Json::Null };
         let mut log = Conversation {
-            key: ConversationKey(0),
+            key: ConversationKey::NONE,
             project: self.call.project.clone(),
             id,
             root_hash: hash::root_hash(None, &root.config),

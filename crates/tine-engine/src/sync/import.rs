@@ -53,7 +53,7 @@ impl Engine {
         let mut bundle: Option<IncomingConversation> = None;
         for record in records {
             let record = record?;
-            if let BundleRecord::Conversation { .. } = record {
+            if let BundleRecord::Conversation(_) = record {
                 if let Some(whole) = bundle.take() {
                     self.import_one(whole, &mut outcome)?;
                 }
@@ -132,7 +132,8 @@ struct IncomingConversation {
     policy: ImportPolicy,
     limits: Limits,
     conversation: Conversation,
-    turns: Vec<BundleTurn>,
+    /// Turns with their raw parents.
+    turns: Vec<(Option<TurnId>, Turn)>,
     splits: Vec<(TurnId, TurnId, TurnId, u64)>,
     hidden: Vec<(TurnId, HiddenBy, u64)>,
     branches: Vec<(Branch, Option<TurnId>)>,
@@ -141,16 +142,6 @@ struct IncomingConversation {
     incoming: IncomingRecords,
 }
 
-/// A turn before it has a place; the place in the record means nothing yet.
-struct BundleTurn {
-    parent: Option<TurnId>,
-    turn: Turn,
-}
-
-/// The store sets the real one.
-const NO_KEY: ConversationKey = ConversationKey(0);
-const NO_LOC: TurnLoc = TurnLoc { segment: tine_store::SegmentNo(0), index: 0 };
-
 impl IncomingConversation {
     fn begin(
         record: BundleRecord,
@@ -158,49 +149,25 @@ impl IncomingConversation {
         policy: ImportPolicy,
         limits: &Limits,
     ) -> Result<Self> {
-        let BundleRecord::Conversation {
-            project: named,
-            id,
-            root_hash,
-            root,
-            title,
-            metadata,
-            created_at,
-            derived_from,
-            archived,
-        } = record
-        else {
+        let BundleRecord::Conversation(mut conversation) = record else {
             return Err(Error::invalid("the first record must be a conversation"));
         };
-        let project = project.cloned().unwrap_or(named);
+        if let Some(project) = project {
+            conversation.project = project.clone();
+        }
+        let Conversation { project, id, .. } = &conversation;
         tine_core::ids::check_key("project id", project.as_str(), limits)?;
         tine_core::ids::check_key("conversation id", id.as_str(), limits)?;
-        let visibility = match archived {
-            _ if id.as_str() == PROJECT_LOG => Visibility::ProjectLog,
-            _ if id.as_str().starts_with('~') => {
-                let why = format!(
-                    "`{id}`: ids that begin with ~ are reserved for Tine; choose another id"
-                );
-                return Err(Error::Invalid(why));
-            }
-            true => Visibility::Archived,
-            false => Visibility::Shown,
-        };
+        if id.as_str() == PROJECT_LOG {
+            conversation.visibility = Visibility::ProjectLog;
+        } else if id.as_str().starts_with('~') {
+            let why = format!("`{id}`: ids that begin with ~ are reserved for Tine");
+            return Err(Error::Invalid(why));
+        }
         Ok(IncomingConversation {
             policy,
             limits: *limits,
-            conversation: Conversation {
-                key: NO_KEY,
-                project,
-                id,
-                root_hash,
-                root,
-                title,
-                metadata,
-                created_at,
-                derived_from,
-                visibility,
-            },
+            conversation,
             turns: Vec::new(),
             splits: Vec::new(),
             hidden: Vec::new(),
@@ -213,62 +180,17 @@ impl IncomingConversation {
 
     fn add(&mut self, record: BundleRecord) {
         match record {
-            BundleRecord::Conversation { .. } => {}
-            BundleRecord::Turn {
-                id,
-                hash,
-                parent,
-                role,
-                content,
-                tool_call_id,
-                created_at,
-                status,
-                metadata,
-                operation,
-                origin,
-            } => self.turns.push(BundleTurn {
-                parent,
-                turn: Turn {
-                    loc: NO_LOC,
-                    id,
-                    hash,
-                    depth: 0,
-                    role,
-                    content,
-                    tool_call_id,
-                    created_at,
-                    status,
-                    metadata,
-                    operation,
-                    origin,
-                },
-            }),
+            BundleRecord::Conversation(_) => {}
+            BundleRecord::Turn { parent, turn } => self.turns.push((parent, turn)),
             BundleRecord::Split { whole, left, right, operation } => {
                 self.splits.push((whole, left, right, operation));
             }
             BundleRecord::Hidden { root, by, operation } => self.hidden.push((root, by, operation)),
-            BundleRecord::Branch { id, name, tip, forked_from, created_at, version } => {
-                let conversation = NO_KEY;
-                let tipless =
-                    Branch { conversation, id, name, tip: None, forked_from, created_at, version };
-                self.branches.push((tipless, tip));
-            }
+            BundleRecord::Branch { branch, tip } => self.branches.push((branch, tip)),
             BundleRecord::Bookmark { name, turn, created_at } => {
                 self.bookmarks.push((name, turn, created_at));
             }
-            BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
-                self.operations.push(Operation {
-                    conversation: NO_KEY,
-                    seq,
-                    kind,
-                    actor,
-                    at,
-                    detail,
-                    hash,
-                    undone,
-                    idempotency,
-                })
-            }
+            BundleRecord::Operation(operation) => self.operations.push(operation),
             BundleRecord::Record(record) => self.incoming.records.push(record),
             BundleRecord::Piece { source, nth, bytes } => {
                 self.incoming.pieces.push((source, nth, bytes));
@@ -294,7 +216,7 @@ impl IncomingConversation {
             return Err(damaged(record, "its hash does not match its content"));
         }
         let mut hashes: HashMap<TurnId, TurnHash> = HashMap::new();
-        for BundleTurn { parent, turn } in &self.turns {
+        for (parent, turn) in &self.turns {
             let record = || format!("turn {}", turn.id);
             let parent = match parent {
                 None => None,
@@ -484,7 +406,7 @@ impl IncomingConversation {
         erased: &mut erase::ErasurePlan,
     ) -> Result<HashMap<TurnId, (TurnLoc, u32)>> {
         let mut locs: HashMap<TurnId, (TurnLoc, u32)> = HashMap::new();
-        for BundleTurn { parent, turn } in &self.turns {
+        for (parent, turn) in &self.turns {
             let present = records.find_turn(&self.conversation.project, &turn.id)?;
             if let Some((owner, loc)) = present {
                 if owner != key || turn.operation > stored_operations {

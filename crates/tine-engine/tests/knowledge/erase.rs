@@ -166,8 +166,8 @@ fn a_source_can_be_purged_after_its_turn_without_any_log_entry() {
         let kept = runs::keep(&other, runs::source(envelope::MIME, body));
         let mut imported = other.export();
         for record in &mut imported {
-            if let BundleRecord::Operation { detail, .. } = record {
-                *detail = Detail::Purged(detail.digest());
+            if let BundleRecord::Operation(operation) = record {
+                operation.detail = Detail::Purged(operation.detail.digest());
             }
         }
         world.engine.import(None, &mut imported.into_iter().map(Ok)).expect("an import");

@@ -86,8 +86,8 @@ fn read_counted(input: &mut CountingReader<'_>, limits: &Limits) -> Result<Delta
 
 fn check_scope(scope: DeltaScope, record: &BundleRecord, first: bool) -> Result<(), Fault> {
     let what = match (scope, record) {
-        (_, BundleRecord::Conversation { .. }) if !first => "it holds another conversation",
-        (_, BundleRecord::Conversation { .. })
+        (_, BundleRecord::Conversation(_)) if !first => "it holds another conversation",
+        (_, BundleRecord::Conversation(_))
         | (DeltaScope::Log, _)
         | (DeltaScope::Turns, BundleRecord::Turn { .. } | BundleRecord::Branch { .. }) => {
             return Ok(());

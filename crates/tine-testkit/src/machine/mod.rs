@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tine_core::{Limits, Timestamp, TurnId};
 use tine_engine::{BundleRecord, Call, Clock, Engine, FixedEntropy};
-use tine_store::Store;
+use tine_store::{Branch, Store};
 
 use crate::action::{EngineAction, EngineAnswer, perform, summarize};
 use crate::model::{Ix, Recorded, ReferenceModel};
@@ -279,26 +279,28 @@ impl Machine {
 /// Without log entries that are not in the other export, and without the counters of branches.
 fn without_new_entries(records: &[BundleRecord], than: &[BundleRecord]) -> Vec<BundleRecord> {
     let last = |records: &[BundleRecord]| {
-        records.iter().filter(|record| matches!(record, BundleRecord::Operation { .. })).count()
+        records.iter().filter(|record| matches!(record, BundleRecord::Operation(_))).count()
     };
     let surplus = last(records) > last(than);
     let known: BTreeSet<String> = than
         .iter()
         .filter_map(|record| match record {
-            BundleRecord::Operation { hash, .. } => Some(hash.to_string()),
+            BundleRecord::Operation(operation) => Some(operation.hash.to_string()),
             _ => None,
         })
         .collect();
     records
         .iter()
         .filter(|record| match record {
-            BundleRecord::Operation { hash, .. } => !surplus || known.contains(&hash.to_string()),
+            BundleRecord::Operation(operation) => {
+                !surplus || known.contains(&operation.hash.to_string())
+            }
             _ => true,
         })
         .cloned()
         .map(|record| match record {
-            BundleRecord::Branch { id, name, tip, forked_from, created_at, .. } => {
-                BundleRecord::Branch { id, name, tip, forked_from, created_at, version: 0 }
+            BundleRecord::Branch { branch, tip } => {
+                BundleRecord::Branch { branch: Branch { version: 0, ..branch }, tip }
             }
             other => other,
         })

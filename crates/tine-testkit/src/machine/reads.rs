@@ -10,7 +10,7 @@ use tine_engine::{
     BranchView, BundleRecord, ConversationView, Engine, FeedFilter, OperationView, Page, PathQuery,
     Tail, TopologyQuery, TopologyRow, TurnView,
 };
-use tine_store::{Content, FeedPosition, MemoryStore, copy::copy};
+use tine_store::{Content, FeedPosition, MemoryStore, Operation, Turn, copy::copy};
 
 use super::compare::{same, without_digest};
 use super::{Checked, Machine, engine};
@@ -201,13 +201,13 @@ impl Machine {
         let mut seen: BTreeSet<TurnHash> = BTreeSet::new();
         for record in records {
             match record {
-                BundleRecord::Conversation { id, .. } => {
-                    conversation = Some(id.clone());
+                BundleRecord::Conversation(found) => {
+                    conversation = Some(found.id.clone());
                     previous = None;
                     seen.clear();
                 }
-                BundleRecord::Turn { id, hash, parent, role, content, created_at, .. } => {
-                    let BundleRecord::Turn { tool_call_id, .. } = record else { continue };
+                BundleRecord::Turn { parent, turn } => {
+                    let Turn { id, hash, role, content, created_at, tool_call_id, .. } = turn;
                     let above = match parent {
                         Some(parent) => {
                             Some(hashes.get(parent).ok_or("a turn comes before its parent")?)
@@ -231,7 +231,8 @@ impl Machine {
                         return Err(format!("the id {id} is there twice"));
                     }
                 }
-                BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } => {
+                BundleRecord::Operation(operation) => {
+                    let Operation { seq, kind, actor, at, detail, hash, .. } = operation;
                     let id = conversation.as_ref().ok_or("an operation before a conversation")?;
                     let again = operation_hash(&OperationSeal {
                         conversation_id: id.as_str(),
