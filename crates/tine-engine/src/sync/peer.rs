@@ -23,8 +23,26 @@ const COMPARED: u64 = 32;
 /// How often a sync is retried because a side has changed meanwhile.
 const TRIES: u32 = 16;
 
-/// One side: an engine here, or one behind a server.
-pub trait Peer {
+/// Declares [`Peer`] and implements it by the engine's own methods of the same names.
+macro_rules! peer {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;
+    )*) => {
+        /// One side: an engine in this process, or one behind a server.
+        pub trait Peer {
+            $($(#[$doc])* fn $name(&self $(, $argument: $type)*) -> $answer;)*
+        }
+
+        impl Peer for Engine {
+            $(fn $name(&self $(, $argument: $type)*) -> $answer {
+                Engine::$name(self $(, $argument)*)
+            })*
+        }
+    };
+}
+
+peer! {
     /// Returns how far the logs of a project have come.
     fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>>;
     /// Returns how far the log of a conversation has come, if the conversation is there in any
@@ -35,7 +53,7 @@ pub trait Peer {
         &self,
         call: &Call,
         id: &ConversationId,
-        entries: &[u64],
+        entries: &[u64]
     ) -> Result<Vec<Option<OperationHash>>>;
     /// Returns what a log records about other logs after an entry.
     fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges>;
@@ -45,47 +63,10 @@ pub trait Peer {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: DeltaScope,
+        scope: DeltaScope
     ) -> Result<Delta>;
     /// Applies what changed after an entry of the other peer's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
-}
-
-impl Peer for Engine {
-    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
-        Engine::log_ends(self, call, page)
-    }
-
-    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
-        Engine::log_end(self, call, id)
-    }
-
-    fn log_hashes(
-        &self,
-        call: &Call,
-        id: &ConversationId,
-        entries: &[u64],
-    ) -> Result<Vec<Option<OperationHash>>> {
-        Engine::log_hashes(self, call, id, entries)
-    }
-
-    fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
-        Engine::log_merges(self, call, id, after)
-    }
-
-    fn delta(
-        &self,
-        call: &Call,
-        id: &ConversationId,
-        since: Option<LogMark>,
-        scope: DeltaScope,
-    ) -> Result<Delta> {
-        Engine::delta(self, call, id, since, scope)
-    }
-
-    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        Engine::receive(self, call, delta)
-    }
 }
 
 /// Hands over what one side has of a conversation and the other has not.

@@ -31,12 +31,10 @@ pub use self::run::{RunPlan, run_cases, run_steps};
 pub struct StepClock(AtomicI64);
 
 impl StepClock {
-    /// Stands at a time.
     pub fn at(start: Timestamp) -> Self {
         StepClock(AtomicI64::new(start.as_millis()))
     }
 
-    /// Moves it.
     pub fn set(&self, to: Timestamp) {
         self.0.store(to.as_millis(), Ordering::SeqCst);
     }

@@ -14,7 +14,6 @@ use crate::stores::{PackingStore, RepeatingStore, TempFolder};
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunPlan {
-    /// Sequences.
     pub cases: u64,
     /// The seed of the first; each further one has the next.
     pub seed: u64,

@@ -8,7 +8,6 @@ use crate::action::EngineAction;
 
 /// What a call that succeeds must answer, in the model's own handles.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub enum Expected {
     Conversation(Ix),
     Derived {

@@ -7,7 +7,6 @@ use super::{Half, Ix, Key, ModelTurnState, ModelValue, ReferenceModel, Rule, Sto
 /// One turn of the tree as shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownTurn {
-    /// The turn.
     pub turn: Ix,
     /// Its parent as shown; `None` is the root.
     pub parent: Option<Ix>,

@@ -11,9 +11,7 @@ use tine_store::{Job, Read, Result, Segment, Store, Totals, Write};
 /// Records read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCost {
-    /// Records read.
     pub read: u64,
-    /// Records written.
     pub written: u64,
 }
 
