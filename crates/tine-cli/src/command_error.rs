@@ -28,7 +28,7 @@ pub(crate) enum CommandError {
     Bundle(#[from] BundleError),
     /// A path could not be rendered.
     #[error(transparent)]
-    Render(#[from] RenderError),
+    Render(RenderError),
     /// The command line itself rejected the request.
     #[error("{why}")]
     Refused { kind: ErrorKind, why: String },
@@ -61,6 +61,15 @@ pub(crate) enum CommandError {
 
 /// The result of a command.
 pub(crate) type Result<T> = std::result::Result<T, CommandError>;
+
+impl From<RenderError> for CommandError {
+    fn from(error: RenderError) -> Self {
+        match error {
+            RenderError::Read(error) => CommandError::Engine(error),
+            error => CommandError::Render(error),
+        }
+    }
+}
 
 impl CommandError {
     /// Creates an error of the command line itself.

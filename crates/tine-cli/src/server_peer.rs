@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use tine_client::Client;
 use tine_core::{ConversationId, ErrorKind, OperationHash};
 use tine_engine::{
-    Call, Delta, Error, Listing, LogEnd, LogMark, LogMerges, Page, Peer, Pulled, Result, Scope,
+    Call, Delta, DeltaScope, Error, Listing, LogEnd, LogMark, LogMerges, Page, Peer, Pulled, Result,
 };
 use tine_formats::bundle::{BundleError, read_delta, write_delta};
 
@@ -39,11 +39,11 @@ impl Peer for ServerPeer {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
     ) -> Result<Delta> {
         let scope = match scope {
-            Scope::Log => "log",
-            Scope::Turns => "turns",
+            DeltaScope::Log => "log",
+            DeltaScope::Turns => "turns",
         };
         let limits = self.0.limits();
         let read = |input: &mut dyn Read| {

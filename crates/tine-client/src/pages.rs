@@ -13,7 +13,9 @@ pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
     let most = limits.page_rows;
     match limit {
         None => Ok(most),
-        Some(0) => Err(Error::invalid("a page holds at least one row; `limit` is 0")),
+        Some(0) => {
+            Err(Error::invalid("a page holds at least one row; `limit` is 0; give 1 or more"))
+        }
         Some(given) if given > most => {
             let why = format!("rows in a page: at most {most}, not {given}; nothing was stored");
             Err(Error::new(ErrorKind::TooLarge, why))

@@ -1,7 +1,7 @@
 //! The pure part of Tine: ids, messages, canonical bytes, hashes, errors and limits.
 //!
 //! Everything here is a function of its arguments. There is no file, no socket, no clock,
-//! no random number and no lock in this crate; callers bring those in. There is no wire
+//! no random number and no lock in this crate; callers provide those. There is no wire
 //! form either, except the two that are part of the contract: a message as JSON and the
 //! canonical bytes that are hashed.
 

@@ -246,113 +246,57 @@ pub struct Message {
 /// Why a message is rejected. Nothing of the request that contains it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum MessageError {
-    /// Not an object.
     #[error("a message must be an object with `role` and `content`, not {found}")]
-    NotAnObject {
-        /// What it is.
-        found: &'static str,
-    },
-    /// A field is missing.
+    NotAnObject { found: &'static str },
     #[error("the message has no `{field}`")]
-    Missing {
-        /// Its name.
-        field: &'static str,
-    },
-    /// A field that messages do not have.
+    Missing { field: &'static str },
     #[error("unknown field `{field}`; own data belongs under `metadata.custom_data`")]
-    UnknownField {
-        /// Its name.
-        field: String,
-    },
-    /// A field holds the wrong type.
+    UnknownField { field: String },
     #[error("`{field}` must be {expected}, not {found}")]
-    FieldType {
-        /// Its name.
-        field: &'static str,
-        /// What it should be.
-        expected: &'static str,
-        /// What it is.
-        found: &'static str,
-    },
-    /// Not one of the four roles.
+    FieldType { field: &'static str, expected: &'static str, found: &'static str },
     #[error("unknown role `{role}`; use user, assistant, tool or system")]
-    UnknownRole {
-        /// What was given.
-        role: String,
-    },
-    /// Not one of the two states.
+    UnknownRole { role: String },
     #[error("unknown status `{status}`; use complete or partial")]
-    UnknownStatus {
-        /// What was given.
-        status: String,
-    },
-    /// The content is empty.
+    UnknownStatus { status: String },
     #[error("the content is empty; give a text or at least one block")]
     Empty,
-    /// Neither a string nor an array.
     #[error("`content` must be a string or an array of blocks, not {found}")]
-    ContentType {
-        /// What it is.
-        found: &'static str,
-    },
-    /// A block is malformed.
+    ContentType { found: &'static str },
     #[error("block {index}: {why}")]
     Block {
         /// Its position, from 0.
         index: usize,
-        /// What is wrong with it.
         why: String,
     },
-    /// A tool call in a turn that is not the assistant's.
     #[error("block {index}: only an assistant's turn may hold `tool-use`, this one is {role}'s")]
     ToolUseRole {
         /// The block's position, from 0.
         index: usize,
-        /// Who speaks.
         role: &'static str,
     },
-    /// A tool turn without the id of its call.
     #[error("a tool turn needs `tool_call_id`, the id of the tool-use block it answers")]
     ToolCallIdMissing,
-    /// A tool call id on a turn that is not a tool's.
     #[error("only a tool turn has `tool_call_id`; this one is {role}'s")]
-    ToolCallIdRole {
-        /// Who speaks.
-        role: &'static str,
-    },
-    /// A block over the limit.
+    ToolCallIdRole { role: &'static str },
     #[error("a block holds at most {limit} bytes; this one has {bytes}")]
-    BlockTooLarge {
-        /// The limit in force.
-        limit: usize,
-        /// What was given.
-        bytes: usize,
-    },
-    /// A malformed timestamp.
+    BlockTooLarge { limit: usize, bytes: usize },
     #[error(transparent)]
     Time(#[from] TimestampError),
-    /// An invalid key.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Malformed metadata.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// A message in a provider's form that becomes several turns, where only one is accepted.
     #[error(
         "each `tool_result` is a turn of its own, and what else the message says is another \
          ({turns} in all); send it in a list of `messages`"
     )]
-    SeveralTurns {
-        /// The number of turns.
-        turns: usize,
-    },
-    /// Arguments of a legacy tool call that are not valid JSON.
+    SeveralTurns { turns: usize },
     #[error("the arguments of tool call {index} are not valid JSON: {error}")]
     Arguments {
         /// Position among the calls, from 0.
         index: usize,
-        /// The parse error.
         error: JsonError,
     },
 }

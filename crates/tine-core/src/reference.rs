@@ -26,7 +26,7 @@ pub enum ReferenceError {
     #[error("a turn reference must not be empty; give an id, a hash, a branch or a bookmark")]
     Empty,
     /// No number follows `~`.
-    #[error("`{text}` has no number behind `~`; write main~2 for two turns before the tip")]
+    #[error("`{text}` has no number after `~`; write main~2 for two turns before the tip")]
     Count {
         /// What was given.
         text: String,

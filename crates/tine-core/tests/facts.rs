@@ -35,7 +35,7 @@ fn schema() -> Schema {
 
 /// What one observation says, without its place.
 #[derive(Clone, Debug)]
-struct Told {
+struct Statement {
     entity: u8,
     fields: Vec<(u8, u8)>,
     observed: i64,
@@ -46,20 +46,22 @@ struct Told {
     version: u32,
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn statements() -> impl Strategy<Value = Statement> {
     let fields = vec((0..5u8, 0..6u8), 0..5);
     let retracts = prop::option::weighted(0.3, any::<Index>());
     let correction = prop::bool::weighted(0.2);
     (0..3u8, fields, 0..4i64, 0..3i64, 0..3i64, correction, retracts, 0..4u32).prop_map(
-        |(entity, fields, observed, priority, specificity, correction, retracts, version)| Told {
-            entity,
-            fields,
-            observed,
-            priority,
-            specificity,
-            correction,
-            retracts,
-            version,
+        |(entity, fields, observed, priority, specificity, correction, retracts, version)| {
+            Statement {
+                entity,
+                fields,
+                observed,
+                priority,
+                specificity,
+                correction,
+                retracts,
+                version,
+            }
         },
     )
 }
@@ -77,9 +79,9 @@ fn value(n: u8) -> Json {
 
 /// Observations as a merge brings them together: those of several entities, each numbered along
 /// its own. Only an earlier one of the same entity is retracted.
-fn observations(told: &[Told]) -> Vec<Observation> {
+fn observations(statements: &[Statement]) -> Vec<Observation> {
     let mut made: Vec<Observation> = Vec::new();
-    for one in told {
+    for one in statements {
         let entity = EntityId::from_bytes([one.entity; 16]);
         let earlier: Vec<u64> =
             made.iter().filter(|it| it.id.entity == entity).map(|it| it.id.seq).collect();
@@ -207,11 +209,11 @@ proptest! {
 
     #[test]
     fn any_order_of_the_same_observations_gives_the_same_bytes(
-        told in vec(told(), 0..16),
+        statements in vec(statements(), 0..16),
         order in orders(),
         keys in vec(any::<u32>(), 16),
     ) {
-        let first = observations(&told);
+        let first = observations(&statements);
         let mut keyed: Vec<_> = keys.iter().zip(first.clone()).collect();
         keyed.sort_by_key(|(key, _)| **key);
         let second: Vec<Observation> = keyed.into_iter().map(|(_, one)| one).collect();
@@ -221,8 +223,8 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot_is_what_the_rules_say(told in vec(told(), 0..14), order in orders()) {
-        let all = observations(&told);
+    fn a_snapshot_is_what_the_rules_say(statements in vec(statements(), 0..14), order in orders()) {
+        let all = observations(&statements);
         let snapshot = reduce(&schema(), order, &all);
         let fields: BTreeMap<String, Json> =
             snapshot.fields.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
@@ -241,8 +243,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_of_an_observation_is_all_of_it(told in vec(told(), 1..8)) {
-        for one in observations(&told) {
+    fn an_observation_is_read_back_whole(statements in vec(statements(), 1..8)) {
+        for one in observations(&statements) {
             let kept = one.to_json().to_canonical();
             let json = tine_core::json::parse(kept.as_bytes(), 16).expect("canonical JSON");
             prop_assert_eq!(Observation::from_json(one.id, &json), Some(one));

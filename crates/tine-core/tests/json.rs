@@ -179,7 +179,7 @@ fn texts_cut_off_are_refused_at_their_end() {
 }
 
 #[test]
-fn what_is_not_json_is_refused_where_it_begins() {
+fn text_that_is_not_json_is_refused_at_its_first_wrong_byte() {
     assert_eq!(unexpected(b"\xef\xbb\xbf{}"), (0, 0xef), "byte order mark");
     assert_eq!(unexpected(b"NaN"), (0, b'N'));
     assert_eq!(unexpected(b"[Infinity]"), (1, b'I'));

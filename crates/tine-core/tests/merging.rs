@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn merging_with_what_did_not_change_changes_nothing(base in state(), ours in state()) {
+    fn merging_an_unchanged_side_changes_nothing(base in state(), ours in state()) {
         prop_assert_eq!(merge(&base, &ours, &base), ours.clone());
         prop_assert_eq!(merge(&base, &base, &ours), ours.clone());
         prop_assert_eq!(merge(&base, &ours, &ours), ours);

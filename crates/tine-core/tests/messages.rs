@@ -358,7 +358,7 @@ fn several_turns_are_refused_where_one_is_taken() {
 
 /// Every result has the metadata of its message: a large one would be as many times as large.
 #[test]
-fn what_the_results_of_one_message_share_is_bounded() {
+fn the_text_shared_by_the_results_of_one_message_is_bounded() {
     let result = r#"{"type":"tool_result","tool_use_id":"c"}"#;
     let message = |bytes: usize| {
         let (note, results) = ("x".repeat(bytes), vec![result; 5_000].join(","));

@@ -21,7 +21,7 @@ fn both_halves_hold_something() {
 }
 
 #[test]
-fn what_people_see_as_one_character_is_not_torn() {
+fn a_grapheme_cluster_is_not_split() {
     for (text, offset) in [
         ("👩‍🚀 up", 1), // an astronaut: woman, joiner, rocket
         ("👩‍🚀 up", 2),

@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_apart_is_read_apart(one in ".{0,20}", other in ".{0,20}") {
+    fn separate_blocks_are_read_separately(one in ".{0,20}", other in ".{0,20}") {
         let mut expected = texts(&one);
         expected.extend(texts(&other));
         prop_assert_eq!(texts(&format!("{one} / {other}")), expected);

@@ -3,13 +3,13 @@
 use tine_core::json;
 use tine_core::usage::Usage;
 
-fn told(text: &str) -> Option<Usage> {
+fn parsed(text: &str) -> Option<Usage> {
     Usage::from_source_info(&json::parse(text.as_bytes(), 16).unwrap())
 }
 
 /// Input, output, total, cache read, cache write, reasoning.
 fn figures(usage: &str) -> [u64; 6] {
-    let it = told(&format!("{{\"usage\":{usage}}}")).unwrap();
+    let it = parsed(&format!("{{\"usage\":{usage}}}")).unwrap();
     assert_eq!((it.turns, it.priced), (1, 0));
     [it.input, it.output, it.total, it.cache_read, it.cache_write, it.reasoning]
 }
@@ -46,14 +46,14 @@ fn a_cost_is_taken_from_where_it_was_recorded() {
         r#"{"total_cost_usd":0.0125}"#,
     ];
     for place in places {
-        let usage = told(place).unwrap();
+        let usage = parsed(place).unwrap();
         assert_eq!((usage.priced, usage.cost_nanos), (1, 12_500_000), "{place}");
         assert_eq!(usage.cost_usd(), Some(0.0125));
     }
 }
 
 #[test]
-fn what_is_no_count_and_no_cost_is_passed_over() {
+fn values_that_are_neither_counts_nor_costs_are_skipped() {
     let nothing = [
         "{}",
         "null",
@@ -65,13 +65,13 @@ fn what_is_no_count_and_no_cost_is_passed_over() {
         r#"{"cost":{"usd":1}}"#,
     ];
     for text in nothing {
-        assert_eq!(told(text), None, "{text}");
+        assert_eq!(parsed(text), None, "{text}");
     }
 }
 
 #[test]
 fn sums_do_not_overflow() {
-    let mut all = told(r#"{"usage":{"input_tokens":18446744073709551615}}"#).unwrap();
+    let mut all = parsed(r#"{"usage":{"input_tokens":18446744073709551615}}"#).unwrap();
     let more = all;
     all.add(&more);
     assert_eq!((all.input, all.turns), (u64::MAX, 2));

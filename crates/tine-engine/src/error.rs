@@ -13,134 +13,91 @@ use tine_store::StoreError;
 /// A refused request or a failed store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum Error {
-    /// The request is wrong in itself.
     #[error("{0}")]
     Invalid(String),
-    /// A message cannot be taken; nothing of its call was stored.
     #[error("message {index}: {source}")]
     Message {
         /// Its position in the call, from 0.
         index: usize,
-        /// What is wrong with it.
         source: MessageError,
     },
-    /// A name or an id cannot be used.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// A reference cannot mean anything.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// Metadata cannot be used.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// JSON that is none.
     #[error("invalid JSON: {0}")]
     Json(#[from] JsonError),
-    /// A text cannot be cut there.
     #[error(transparent)]
     Split(#[from] SplitError),
-    /// Nothing has this name.
     #[error("there is no {what} `{name}`{advice}")]
     NotFound {
-        /// What was looked for.
         what: &'static str,
-        /// Under which name.
         name: String,
         /// What to do about it: empty, or a clause that begins with a semicolon.
         advice: &'static str,
     },
-    /// The turn was deleted.
-    #[error("the turn {turn} is deleted; `undo` of operation {operation} brings it back")]
-    DeletedTurn {
-        /// Which one.
-        turn: TurnId,
-        /// The operation that deleted it.
-        operation: u64,
-    },
-    /// Several things have this name.
+    #[error("the turn {turn} is deleted; undo operation {operation} to restore it")]
+    DeletedTurn { turn: TurnId, operation: u64 },
     #[error(
         "`{name}` could mean {} different things; {advice}",
         candidates.len()
     )]
     Ambiguous {
-        /// What was looked for.
         name: String,
-        /// All that it could mean.
         candidates: Vec<Candidate>,
         /// How to tell them apart.
         advice: &'static str,
     },
     /// The branch does not end where the caller thought.
     #[error(
-        "the branch `{branch}` ends on {}, not on {}; read it again, or append with \
+        "the branch `{branch}` ends at {}, not at {}; read it again, or append with \
          on_conflict: fork",
         turn_or_root(actual),
         turn_or_root(expected)
     )]
     Conflict {
-        /// The branch.
         branch: Name,
         /// Where the caller thought that it ends.
         expected: Option<TurnId>,
-        /// Where it ends.
         actual: Option<TurnId>,
         /// The hash of that turn.
         actual_hash: Option<TurnHash>,
     },
-    /// The branch has changed since the caller has seen it.
     #[error("the branch `{branch}` has been changed since it was read; read it again")]
     Stale {
-        /// The branch.
         branch: Name,
-        /// Where it ends.
         actual: Option<TurnId>,
         /// The hash of that turn.
         actual_hash: Option<TurnHash>,
     },
-    /// Something of this name is there already.
-    #[error("there is a {what} `{name}` already{advice}")]
+    #[error("there is already a {what} `{name}`{advice}")]
     Exists {
-        /// What.
         what: &'static str,
-        /// Its name.
         name: String,
         /// What to do about it: empty, or a clause that begins with a semicolon.
         advice: &'static str,
     },
     /// Titles are stable once set.
-    #[error("the title is already `{title}`; force replaces it")]
-    TitleSet {
-        /// The present title.
-        title: String,
-    },
-    /// The key was used for something else.
+    #[error("the title is already `{title}`; use force to replace it")]
+    TitleSet { title: String },
     #[error(
         "the idempotency key `{key}` was used before for a different request; a new request needs \
          a new key"
     )]
-    IdempotencyMismatch {
-        /// The key.
-        key: String,
-    },
-    /// The root is not given up.
-    #[error(
-        "the root is not a turn and cannot be {0}; to be rid of it all, archive or purge the conversation"
-    )]
+    IdempotencyMismatch { key: String },
+    #[error("the root is not a turn and cannot be {0}; archive or purge the conversation instead")]
     Root(&'static str),
-    /// A turn was asked for, and the root was named.
-    #[error("that is the root of the conversation, not a turn")]
+    #[error("the root of the conversation is not a turn; name a turn")]
     NotATurn,
-    /// Something from elsewhere points at what should go.
-    #[error("{} point{} at it ({}); take that back first, or delete by force",
+    #[error("{} reference{} to it ({}); remove what refers to it first, or force the deletion",
         references.len(),
-        if references.len() == 1 { "er" } else { "ers" },
+        if references.len() == 1 { "" } else { "s" },
         list(references.iter().map(|found| format!("{} {}", found.what, found.name))))]
-    Referenced {
-        /// All of them.
-        references: Vec<Referrer>,
-    },
-    /// Later work builds on what should be undone.
+    Referenced { references: Vec<Referrer> },
     #[error(
         "operation {operation} cannot be {verb}: operation{} {} build{} on it; undo {} first",
         if by.len() == 1 { "" } else { "s" },
@@ -148,66 +105,36 @@ pub enum Error {
         if by.len() == 1 { "s" } else { "" },
         if by.len() == 1 { "that one" } else { "those" }
     )]
-    DependedOn {
-        /// The operation.
-        operation: u64,
-        /// `undone` or `redone`.
-        verb: &'static str,
-        /// The later ones.
-        by: Vec<u64>,
-    },
+    DependedOn { operation: u64, verb: &'static str, by: Vec<u64> },
     /// What an operation wrote has been changed from elsewhere since.
     #[error("operation {operation} cannot be {verb}: {what} has been changed since")]
-    ChangedSince {
-        /// The operation.
-        operation: u64,
-        /// `undone` or `redone`.
-        verb: &'static str,
-        /// What was changed.
-        what: String,
-    },
-    /// The operation makes no sense here.
+    ChangedSince { operation: u64, verb: &'static str, what: String },
     #[error("{0}")]
     Unsupported(String),
     /// Over a limit.
     #[error("{what}: at most {limit}, not {given}; nothing was stored")]
-    TooLarge {
-        /// Which limit.
-        what: &'static str,
-        /// The limit in force.
-        limit: usize,
-        /// What was given.
-        given: usize,
-    },
-    /// More of a conversation is new than travels at once.
+    TooLarge { what: &'static str, limit: usize, given: usize },
     #[error(
-        "what is new of it takes more than {}, which is more than travels to or from a server at \
-         once; nothing was stored. Sync with the store itself, by its folder or address, where \
-         this has no bound, or take it there as a bundle (export, import)",
+        "the changes take more than {}, the most that can be sent to or from a server at once; \
+         nothing was stored; sync with the store's folder or database instead, or export and \
+         import a bundle",
         mebibytes(*limit)
     )]
     LongDelta {
         /// The limit in force, in bytes.
         limit: usize,
     },
-    /// Something is here that was erased on the other side.
     #[error(
-        "the other side has erased something of it for ever ({turns} turns, {sources} sources); \
-         what is here was kept, and nothing was taken over"
+        "the other store has purged content that this one still has ({turns} turns, {sources} \
+         sources); nothing was changed"
     )]
-    WouldErase {
-        /// Turns that would say nothing any more.
-        turns: usize,
-        /// Sources whose bytes would go.
-        sources: usize,
-    },
+    WouldErase { turns: usize, sources: usize },
     /// An erasure is stored, but bytes of it may linger in free pages.
     #[error(
-        "it is erased, but the store could not sweep its free pages ({0}); once that is mended, \
-         the next purge or sync in this project does, or the start of a server"
+        "the content is purged, but the store could not clear its free pages ({0}); fix that, then \
+         purge or sync in this project, or restart the server, to finish"
     )]
     NotSwept(StoreError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A server refused, on the other side of a sync.
@@ -270,7 +197,7 @@ impl Error {
         }
     }
 
-    /// Returns what a caller needs to go on.
+    /// Returns what a caller needs to continue.
     pub fn details(&self) -> ErrorDetails {
         let mut found = ErrorDetails::default();
         match self {

@@ -45,7 +45,7 @@ pub use knowledge::{Interpreters, RULES};
 pub use maintenance::repair::{LeftOut, Repaired};
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
 pub use sync::graft::{Graft, GraftLine, GraftTurn, Grafted};
-pub use sync::{BundleRecord, Delta, Peer, Scope, carry, pull};
+pub use sync::{BundleRecord, Delta, DeltaScope, Peer, carry, pull};
 pub use tine_api::*;
 
 /// What every operation answers.

@@ -44,7 +44,7 @@ fn a_parent_that_is_neither_the_tip_nor_root_needs_a_branch() {
 }
 
 #[test]
-fn the_branch_ends_on_the_last_turn_given_and_the_rest_is_a_tail() {
+fn the_branch_ends_at_the_last_turn_given_and_the_rest_is_a_tail() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b", "c"]);
@@ -70,7 +70,7 @@ fn resending_what_lies_on_the_line_leaves_the_tip_where_it_is() {
 }
 
 #[test]
-fn resending_a_line_left_behind_moves_the_branch_to_it() {
+fn resending_an_abandoned_line_moves_the_branch_to_it() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a", "b"]);

@@ -89,7 +89,7 @@ fn several_handles_on_one_folder_lose_nothing() {
 }
 
 #[test]
-fn of_two_writers_with_one_expected_tip_one_wins_and_the_other_hears_of_it() {
+fn of_two_writers_with_one_expected_tip_one_wins_and_the_other_gets_a_conflict() {
     let folder = TempFolder::new();
     let store = SqliteStore::open(folder.path()).expect("a store");
     let world = World::over(Arc::new(store), None);
@@ -196,7 +196,7 @@ fn commits_of_a_crowd() -> usize {
         for talk in &talks {
             let (world, arrived) = (&world, arrived.clone());
             scope.spawn(move || {
-                arrived.send(()).expect("somebody waits");
+                arrived.send(()).expect("the other thread waits");
                 world.append(Append::to(talk.clone(), vec![user("a")]));
             });
         }
@@ -233,7 +233,7 @@ fn readers_see_whole_appends_only() {
     assert_eq!(world.rows(&talk).len(), 300);
 }
 
-/// A store on which somebody undoes each change right behind its commit.
+/// A store on which each change is undone right after its commit.
 struct Hasty {
     inner: Arc<dyn Store>,
     talk: Mutex<Option<ConversationId>>,
@@ -246,7 +246,7 @@ impl Store for Hasty {
 
     fn write(&self, job: Job) -> Stored<()> {
         self.inner.write(job)?;
-        if let Some(talk) = &*self.talk.lock().expect("nobody panicked") {
+        if let Some(talk) = &*self.talk.lock().expect("no thread panicked") {
             let other = World::seeded(Arc::clone(&self.inner), 2);
             other.engine.undo(&other.call, talk, None).expect("an undo");
         }
@@ -261,7 +261,7 @@ fn check_own_state(inner: Arc<dyn Store>) {
     let world = World::over(Arc::clone(&hasty) as Arc<dyn Store>, None);
     let talk = world.talk("talk");
     let said = world.say(&talk, &["ab"])[0];
-    *hasty.talk.lock().expect("nobody panicked") = Some(talk.clone());
+    *hasty.talk.lock().expect("no thread panicked") = Some(talk.clone());
     let World { engine, call, .. } = &world;
 
     let patch = MetadataPatch { add_tags: vec!["mine".to_owned()], ..MetadataPatch::default() };
@@ -325,7 +325,7 @@ fn sixty_four_appends_at_once_make_one_chain() {
 
 /// A check beside a writer reads logs and entries at different times, and is not misled by that.
 #[test]
-fn a_check_of_a_store_that_is_written_to_finds_nothing_wrong() {
+fn verify_finds_nothing_wrong_in_a_store_that_is_written_to() {
     let folder = TempFolder::new();
     let store = SqliteStore::open(folder.path()).expect("a store");
     let engine = Engine::new(store);

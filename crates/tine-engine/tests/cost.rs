@@ -7,19 +7,19 @@ use tine_core::{ConversationId, Limits, TurnId};
 use tine_engine::{Append, Call, Engine, FixedEntropy, Fork, ForkPoint, ManualClock, MoveBranch};
 use tine_sqlite::SqliteStore;
 use tine_store::{MemoryStore, Store};
-use tine_testkit::stores::{Cost, Counting, TempFolder};
+use tine_testkit::stores::{CountingStore, RecordCost, TempFolder};
 
 use crate::world::{bot, ids, spoken, start, user};
 
 struct Rig {
-    store: Arc<Counting>,
+    store: Arc<CountingStore>,
     engine: Engine,
     call: Call,
     talk: ConversationId,
 }
 
 fn rig(inner: Arc<dyn Store>) -> Rig {
-    let store = Arc::new(Counting::new(inner));
+    let store = Arc::new(CountingStore::new(inner));
     let clock = Arc::new(ManualClock::new(start(), 1));
     let entropy = Arc::new(FixedEntropy::new(1));
     let engine = Engine::with(store.clone(), clock, entropy, Limits::default());
@@ -38,7 +38,7 @@ impl Rig {
     }
 
     /// The costs of an append at the tip, of one that makes a sibling, of a fork and of a move.
-    fn costs(&self, tip: TurnId, n: usize) -> [Cost; 4] {
+    fn costs(&self, tip: TurnId, n: usize) -> [RecordCost; 4] {
         let append = || {
             let request = Append::to(self.talk.clone(), vec![user(&format!("next {n}"))]);
             self.engine.append(&self.call, request).expect("an append");

@@ -111,7 +111,7 @@ fn the_root_cannot_be_deleted() {
 }
 
 #[test]
-fn undo_brings_everything_back() {
+fn undo_restores_everything() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b", "c"]);
@@ -160,7 +160,7 @@ fn importing_the_same_turns_again_does_not_revive_them() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_go_and_changes_nothing() {
+fn a_dry_run_reports_what_would_be_deleted_and_changes_nothing() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b", "c"]);

@@ -96,7 +96,7 @@ fn a_backup_is_a_whole_store() {
 }
 
 #[test]
-fn verify_names_a_turn_that_was_altered_behind_the_stores_back() {
+fn verify_names_a_turn_that_was_altered_outside_the_store() {
     let folder = TempFolder::new();
     let world = open(&folder);
     let talk = world.talk("talk");

@@ -217,9 +217,9 @@ fn forking_and_editing_leave_every_raw_turn_as_it_was() {
     });
 }
 
-/// What is promised of automatic names behind the first sixteen.
+/// Automatic names after the first sixteen.
 #[test]
-fn behind_sixteen_taken_names_an_automatic_one_follows_a_taken_one() {
+fn after_sixteen_taken_names_an_automatic_one_follows_a_taken_one() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a"]);
@@ -278,7 +278,7 @@ fn again(world: &World, turn: tine_core::TurnId, message: Message) -> Regenerate
 }
 
 #[test]
-fn an_answer_that_is_given_anew_stands_beside_the_old_one_under_its_promised_id() {
+fn a_regenerated_answer_is_a_sibling_with_its_promised_id() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b"]);

@@ -1,4 +1,4 @@
-//! Whole trees brought in at once.
+//! Importing whole trees in one transaction.
 
 use tine_core::{ConversationId, ErrorKind, Json, Name, Timestamp};
 use tine_engine::{
@@ -30,7 +30,7 @@ fn tree(rows: &[(Option<usize>, &str)], lines: &[(usize, Option<&str>)]) -> Graf
     }
 }
 
-fn bring(world: &World, graft: Graft) -> Grafted {
+fn import(world: &World, graft: Graft) -> Grafted {
     world.engine.graft(&world.call, graft).expect("a tree that is accepted")
 }
 
@@ -42,17 +42,17 @@ const FORKED: &[(Option<usize>, &str)] =
     &[(None, "?a"), (Some(0), "b"), (Some(1), "?c"), (Some(0), "x"), (Some(3), "?y")];
 
 #[test]
-fn a_tree_comes_in_with_its_branches_and_tails_and_again_adds_nothing() {
+fn a_tree_is_imported_with_its_branches_and_tails_and_again_adds_nothing() {
     for_each_store(|world| {
         let graft = tree(FORKED, &[(2, None), (4, Some("main"))]);
-        let done = bring(world, graft.clone());
+        let done = import(world, graft.clone());
         assert_eq!((done.created, done.made), (true, 5));
         assert_eq!(world.tree(&talk()), "?a(b(?c) x(?y))");
         assert_eq!(world.path(&talk(), "main"), "?a x ?y");
         assert_eq!(world.engine.tails(&world.call, &talk()).expect("tails").len(), 1);
 
         let before = world.export();
-        let again = bring(world, graft);
+        let again = import(world, graft);
         assert_eq!((again.created, again.made, &again.turns), (false, 0, &done.turns));
         assert_eq!(world.export(), before, "not even an entry in the log");
         let verified = world.engine.verify().expect("a check");
@@ -63,8 +63,8 @@ fn a_tree_comes_in_with_its_branches_and_tails_and_again_adds_nothing() {
 #[test]
 fn a_longer_version_adds_what_is_new_and_moves_its_branch() {
     for_each_store(|world| {
-        bring(world, tree(&FORKED[..2], &[(1, Some("main"))]));
-        let done = bring(world, tree(FORKED, &[(4, Some("other")), (2, Some("main"))]));
+        import(world, tree(&FORKED[..2], &[(1, Some("main"))]));
+        let done = import(world, tree(FORKED, &[(4, Some("other")), (2, Some("main"))]));
         assert_eq!(done.made, 3);
         assert_eq!(done.branches, [Name::from_stored("other")]);
         assert_eq!(world.path(&talk(), "main"), "?a b ?c");
@@ -73,29 +73,29 @@ fn a_longer_version_adds_what_is_new_and_moves_its_branch() {
 }
 
 #[test]
-fn a_branch_on_which_somebody_went_on_is_not_moved() {
+fn a_branch_that_was_continued_here_is_not_moved() {
     for_each_store(|world| {
-        bring(world, tree(&FORKED[..2], &[(1, Some("main"))]));
+        import(world, tree(&FORKED[..2], &[(1, Some("main"))]));
         world.say(&talk(), &["mine"]);
         let longer = tree(&FORKED[..3], &[(2, Some("main"))]);
-        bring(world, longer.clone());
+        import(world, longer.clone());
         assert_eq!(world.path(&talk(), "main"), "?a b mine");
         assert_eq!(world.path(&talk(), "main-1"), "?a b ?c");
         let rows = [FORKED[0], FORKED[1], FORKED[2], (Some(2), "d")];
-        bring(world, tree(&rows, &[(3, Some("main"))]));
+        import(world, tree(&rows, &[(3, Some("main"))]));
         assert_eq!(world.path(&talk(), "main-1"), "?a b ?c d", "the branch of last time goes on");
         assert_eq!(world.tree(&talk()), "?a(b(mine ?c(d)))");
     });
 }
 
 #[test]
-fn what_was_deleted_undone_or_purged_stays_so() {
+fn deleted_undone_and_purged_turns_stay_so() {
     for_each_store(|world| {
-        let done = bring(world, tree(&FORKED[..3], &[(2, Some("main"))]));
+        let done = import(world, tree(&FORKED[..3], &[(2, Some("main"))]));
         let turn = world.turn(done.turns[1].expect("a turn"));
         let delete = Delete { turn, mode: DeleteMode::Cascade, force: false, dry_run: false };
         world.engine.delete(&world.call, delete).expect("a deletion");
-        let again = bring(world, tree(FORKED, &[(2, Some("main")), (4, Some("other"))]));
+        let again = import(world, tree(FORKED, &[(2, Some("main")), (4, Some("other"))]));
         assert_eq!((again.made, again.withheld), (2, 2));
         assert_eq!(world.tree(&talk()), "?a(x(?y))");
 
@@ -104,14 +104,14 @@ fn what_was_deleted_undone_or_purged_stays_so() {
         let word = world.engine.purge(&world.call, asked).expect("a question").confirm;
         world.engine.purge(&world.call, Purge { target, confirm: word }).expect("an erasure");
         let graft = tree(FORKED, &[(2, Some("main"))]);
-        assert!(bring(world, graft).refused);
+        assert!(import(world, graft).refused);
     });
 }
 
 #[test]
 fn a_turn_deleted_alone_or_split_goes_on_where_its_children_are_shown() {
     for_each_store(|world| {
-        let done = bring(world, tree(&FORKED[..2], &[(1, Some("main"))]));
+        let done = import(world, tree(&FORKED[..2], &[(1, Some("main"))]));
         let first = world.turn(done.turns[0].expect("a turn"));
         world.engine.split(&world.call, SplitTurn { turn: first, offset: 1 }).expect("a split");
         let second = world.turn(done.turns[1].expect("a turn"));
@@ -119,9 +119,9 @@ fn a_turn_deleted_alone_or_split_goes_on_where_its_children_are_shown() {
             Delete { turn: second, mode: DeleteMode::Reparent, force: false, dry_run: false };
         world.engine.delete(&world.call, delete).expect("a deletion");
         let graft = tree(FORKED, &[(2, Some("main")), (4, Some("other"))]);
-        assert_eq!(bring(world, graft.clone()).made, 3);
+        assert_eq!(import(world, graft.clone()).made, 3);
         assert_eq!(world.tree(&talk()), "?(a(?c x(?y)))");
-        assert_eq!(bring(world, graft).made, 0);
+        assert_eq!(import(world, graft).made, 0);
     });
 }
 
@@ -133,9 +133,9 @@ fn equal_siblings_are_one_and_their_children_meet() {
             &[(3, None), (4, Some("main"))],
         );
         graft.turns[2].message.created_at = graft.turns[1].message.created_at;
-        assert_eq!(bring(world, graft.clone()).made, 4);
+        assert_eq!(import(world, graft.clone()).made, 4);
         assert_eq!(world.tree(&talk()), "?a(b(?c ?d))");
-        assert_eq!(bring(world, graft).made, 0);
+        assert_eq!(import(world, graft).made, 0);
     });
 }
 
@@ -148,27 +148,27 @@ fn messages_without_a_time_are_matched_by_what_they_say() {
             graft.turns.iter_mut().for_each(|turn| turn.message.created_at = None);
             graft
         };
-        bring(world, untimed(2));
-        assert_eq!(bring(world, untimed(3)).made, 1);
+        import(world, untimed(2));
+        assert_eq!(import(world, untimed(3)).made, 1);
         assert_eq!(world.path(&talk(), "main"), "?a b ?c");
 
         let mut copied = tree(FORKED, &[(2, Some("main")), (4, Some("other"))]);
         copied.turns.iter_mut().for_each(|turn| turn.timeless = true);
-        assert_eq!(bring(world, copied).made, 2, "also when a copy brings another time");
+        assert_eq!(import(world, copied).made, 2, "also when a copy has another time");
     });
 }
 
 #[test]
-fn title_and_metadata_are_told_without_overriding_a_person() {
+fn title_and_metadata_are_set_without_overriding_a_person() {
     for_each_store(|world| {
         let mut graft = tree(&FORKED[..1], &[(0, Some("main"))]);
         graft.conversation.metadata = tine_core::json::object([("a", 1.into()), ("b", 1.into())]);
-        bring(world, graft.clone());
+        import(world, graft.clone());
         graft.conversation.metadata = tine_core::json::object([("b", 2.into())]);
         graft.conversation.title = Some("Trip".to_owned());
-        bring(world, graft.clone());
+        import(world, graft.clone());
         graft.conversation.title = Some("Another".to_owned());
-        bring(world, graft);
+        import(world, graft);
         let found = world.engine.conversation(&world.call, &talk()).expect("the conversation");
         assert_eq!(found.title.as_deref(), Some("Trip"));
         assert_eq!(found.metadata.get("a").and_then(Json::as_u64), Some(1));
@@ -177,7 +177,7 @@ fn title_and_metadata_are_told_without_overriding_a_person() {
 }
 
 #[test]
-fn a_tree_that_makes_no_sense_is_refused_whole() {
+fn a_malformed_tree_is_refused_as_a_whole() {
     for_each_store(|world| {
         let mut cyclic = tree(FORKED, &[(4, Some("main"))]);
         cyclic.turns[1].parent = Some(4);
@@ -194,19 +194,19 @@ fn a_tree_that_makes_no_sense_is_refused_whole() {
 #[test]
 fn turns_keep_the_ids_and_hashes_that_they_have_elsewhere() {
     for_each_store(|world| {
-        bring(world, tree(&FORKED[..3], &[(2, Some("main"))]));
+        import(world, tree(&FORKED[..3], &[(2, Some("main"))]));
         let said = world.rows(&talk());
         let there = World::seeded(std::sync::Arc::new(tine_store::MemoryStore::new()), 2);
         let mut graft = tree(&FORKED[..3], &[(2, Some("main"))]);
         for (turn, row) in graft.turns.iter_mut().zip(&said) {
             turn.identity = Some((row.id, row.hash));
         }
-        bring(&there, graft.clone());
+        import(&there, graft.clone());
         let ids = |world: &World| -> Vec<_> {
             world.rows(&talk()).into_iter().map(|row| (row.id, row.hash)).collect()
         };
         assert_eq!(ids(world), ids(&there));
-        assert_eq!(bring(&there, graft.clone()).made, 0);
+        assert_eq!(import(&there, graft.clone()).made, 0);
 
         graft.conversation = NewConversation::named("altered").expect("a sound id");
         graft.turns[0].message = user("something else");

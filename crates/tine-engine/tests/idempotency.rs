@@ -32,7 +32,7 @@ fn the_same_key_and_request_give_the_first_answer_and_add_nothing() {
 }
 
 #[test]
-fn without_a_key_the_same_append_at_the_tip_says_it_again() {
+fn without_a_key_the_same_append_at_the_tip_adds_it_again() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
@@ -221,7 +221,7 @@ fn a_replay_is_answered_although_the_making_of_its_conversation_is_undone() {
     });
 }
 
-/// A store in which something is done behind the next write, before whoever wrote goes on.
+/// A store that runs an action right after the next write, before the writer continues.
 struct Meanwhile {
     inner: Arc<dyn Store>,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -234,7 +234,7 @@ impl Store for Meanwhile {
 
     fn write(&self, job: Job) -> Written {
         self.inner.write(job)?;
-        if let Some(then) = self.then.lock().expect("nobody panics").take() {
+        if let Some(then) = self.then.lock().expect("no thread panicked").take() {
             then();
         }
         Ok(())
@@ -246,7 +246,7 @@ impl Store for Meanwhile {
 type Written = tine_store::Result<()>;
 
 #[test]
-fn a_replay_tells_of_one_state_whatever_happens_meanwhile() {
+fn a_replay_shows_one_state_whatever_changes_concurrently() {
     let inner: Arc<dyn Store> = Arc::new(tine_store::MemoryStore::new());
     let other = World::over(Arc::clone(&inner), None);
     let talk = other.talk("talk");

@@ -19,7 +19,7 @@ fn shown(world: &World, talk: &tine_core::ConversationId, turn: TurnId) -> Optio
 }
 
 #[test]
-fn a_turns_title_is_stable_once_set_and_force_replaces_it() {
+fn a_turns_title_is_stable_once_set_unless_forced() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a"]);

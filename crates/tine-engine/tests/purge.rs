@@ -22,8 +22,8 @@ fn purge_turn(world: &World, turn: TurnId) -> Purged {
 
 /// Neither the records nor any file of the store holds the word.
 pub(crate) fn gone(world: &World, word: &str) {
-    let told = format!("{:?}", world.export());
-    assert!(!told.contains(word), "the export still holds it");
+    let exported = format!("{:?}", world.export());
+    assert!(!exported.contains(word), "the export still holds it");
     let Some(folder) = &world.folder else { return };
     for entry in std::fs::read_dir(folder.path()).expect("the store's folder") {
         let path = entry.expect("an entry").path();
@@ -156,7 +156,7 @@ fn a_body_shared_with_other_turns_stays_with_them_and_they_are_listed() {
 }
 
 #[test]
-fn an_erased_turn_is_not_brought_back_by_an_import() {
+fn an_import_does_not_restore_an_erased_turn() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &[NEEDLE, "b"]);

@@ -98,7 +98,7 @@ fn unknown_names_are_not_found_and_malformed_ones_invalid() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
-        for name in ["nobody", "00000000", "01890a5d-ac96-774b-bcce-b302099a8057", "main~7"] {
+        for name in ["missing", "00000000", "01890a5d-ac96-774b-bcce-b302099a8057", "main~7"] {
             world.refused(ErrorKind::NotFound, |engine, call| {
                 engine.path(call, PathQuery::of(talk.clone()).to(reference(name)))
             });

@@ -1,4 +1,4 @@
-//! Search: what is found, what is not, and how it is told.
+//! Search: which turns a query finds, and what a hit shows.
 
 use tine_core::{Body, ConversationId, ErrorKind, Limits, Message, Role, TurnId, json};
 use tine_engine::{
@@ -218,7 +218,7 @@ fn a_hit_names_the_turn_its_branches_and_the_window_around_it() {
 fn a_turn_of_a_tail_is_found_and_lies_on_no_branch() {
     for_each_store(|world| {
         let talk = world.talk("talk");
-        let said = world.say(&talk, &["one", "left behind"]);
+        let said = world.say(&talk, &["one", "left aside"]);
         let back = tine_engine::MoveBranch {
             conversation: talk,
             branch: "main".into(),
@@ -226,7 +226,7 @@ fn a_turn_of_a_tail_is_found_and_lies_on_no_branch() {
             expected_tip: None,
         };
         world.engine.revert(&world.call, back).expect("a revert");
-        let hit = &hits(world, "behind")[0];
+        let hit = &hits(world, "aside")[0];
         assert_eq!((hit.turn, hit.branch_count, hit.branches.len()), (said[1], 0, 0));
         assert_eq!(world.engine.window(&world.call, around(hit)).expect("w").turns.len(), 2);
     });
@@ -266,11 +266,11 @@ fn filters_narrow_by_role_conversation_branch_time_and_tag() {
         let tag = MetadataPatch { add_tags: vec!["good one".into()], ..Default::default() };
         world.engine.patch_metadata(&world.call, world.turn(said[2]), tag).expect("a tag");
         let check = |query: SearchQuery, expected: &[TurnId]| {
-            let told = format!("{query:?}");
+            let label = format!("{query:?}");
             let mut found: Vec<TurnId> =
                 page(world, query).hits.iter().map(|hit| hit.turn).collect();
             found.sort();
-            assert_eq!(found, expected, "{told}");
+            assert_eq!(found, expected, "{label}");
         };
         let word = || SearchQuery::of("word");
         let here = || SearchQuery { conversation: Some(talk.clone()), ..word() };

@@ -245,7 +245,9 @@ fn the_whole_is_kept_and_marked() {
         let said = world.say(&talk, &["ab"]);
         split(world, said[0], 1);
         let kept = world.export().into_iter().find_map(|record| match record {
-            tine_engine::BundleRecord::Turn { id, content, .. } if id == said[0] => Some(content),
+            tine_engine::BundleRecord::Turn { turn, .. } if turn.id == said[0] => {
+                Some(turn.content)
+            }
             _ => None,
         });
         assert_eq!(kept, Some(Content::Kept(Body::Text("ab".to_owned()))));

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tine_core::{ConversationId, Json, Limits, Name, TurnId};
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, End, Error, MetadataPatch, NewCommit, NewRelationship, Page,
-    Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, Scope, SplitTurn, TurnRef, carry,
+    Append, Call, Delete, DeleteMode, DeltaScope, End, Error, MetadataPatch, NewCommit,
+    NewRelationship, Page, Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn,
+    TurnRef, carry,
 };
 use tine_store::{Job, MemoryStore, Read, Store, StoreError};
 
@@ -31,7 +32,7 @@ pub(crate) fn sync(here: &World, there: &World, talk: &ConversationId) {
 }
 
 #[test]
-fn what_is_missing_is_taken_over_and_both_hold_the_same() {
+fn missing_records_are_transferred_and_both_sides_hold_the_same() {
     for_each_store(|here| {
         let there = another(7);
         let talk = here.talk("talk");
@@ -40,7 +41,7 @@ fn what_is_missing_is_taken_over_and_both_hold_the_same() {
         assert_eq!(there.export(), here.export());
         assert_eq!(pull(&there, here, &talk), Pulled::default(), "again there is nothing");
 
-        // Every kind of change behind what is shared, also of what was made before.
+        // Every kind of change after the shared part, also to records made before.
         here.say_under(&talk, said[0], "other", bot("x"));
         let tags = MetadataPatch { add_tags: vec!["good".into()], ..MetadataPatch::default() };
         here.engine.patch_metadata(&here.call, TurnRef::of(said[1]), tags).unwrap();
@@ -113,7 +114,7 @@ fn an_erasure_travels() {
 }
 
 #[test]
-fn only_what_is_new_is_handed_over() {
+fn only_new_records_are_transferred() {
     for_each_store(|here| {
         let there = another(7);
         let talk = here.talk("talk");
@@ -335,7 +336,7 @@ fn a_bookmark_that_follows_a_turn_keeps_its_name() {
 }
 
 #[test]
-fn a_key_that_means_something_else_keeps_nothing_back() {
+fn a_key_in_use_for_another_call_does_not_block_a_sync() {
     for_each_store(|here| {
         let there = another(7);
         let (mine, theirs) = (here.talk("mine"), there.talk("theirs"));
@@ -360,7 +361,7 @@ fn a_key_that_means_something_else_keeps_nothing_back() {
 }
 
 #[test]
-fn what_is_said_below_a_half_is_taken_over_whenever_it_was_split() {
+fn turns_below_a_half_are_transferred_whenever_it_was_split() {
     for_each_store(|here| {
         let there = another(7);
         let talk = here.talk("talk");
@@ -389,7 +390,7 @@ fn what_is_said_below_a_half_is_taken_over_whenever_it_was_split() {
 }
 
 #[test]
-fn what_leads_to_the_new_turns_counts_towards_the_bound() {
+fn turns_above_the_new_ones_count_towards_the_limit() {
     for_each_store(|here| {
         let talk = here.talk("talk");
         let whole = here.say(&talk, &["a", &"x".repeat(3_000)])[1];
@@ -398,7 +399,7 @@ fn what_leads_to_the_new_turns_counts_towards_the_bound() {
         let since = here.engine.log_end(&here.call, &talk).unwrap();
         here.say(&talk, &[&"y".repeat(3_000)]);
         let within =
-            |limit| here.engine.delta_within(&here.call, &talk, since, Scope::Turns, limit);
+            |limit| here.engine.delta_within(&here.call, &talk, since, DeltaScope::Turns, limit);
         assert_eq!(within(10_000).unwrap().turns(), 3);
         let refused = within(6_000);
         assert!(matches!(refused, Err(Error::LongDelta { limit: 6_000 })), "{refused:?}");
@@ -427,7 +428,10 @@ fn deletions_of_one_side_are_not_undone_by_the_other() {
         let delete = Delete { turn, mode, force: false, dry_run: false };
         there.engine.delete(&there.call, delete).unwrap();
         pull(here, &there, &talk);
-        assert!(here.engine.turn(&here.call, TurnRef::of(alone)).is_err(), "it stays away");
+        assert!(
+            here.engine.turn(&here.call, TurnRef::of(alone)).is_err(),
+            "it is not imported again"
+        );
     });
 }
 
@@ -451,7 +455,7 @@ fn the_same_conversation_made_twice_meets_turn_by_turn() {
 }
 
 #[test]
-fn what_has_nothing_new_is_not_handed_over_again() {
+fn a_conversation_without_news_is_not_transferred_again() {
     for_each_store(|here| {
         let there = another(7);
         let talk = here.talk("talk");
@@ -473,7 +477,7 @@ fn what_has_nothing_new_is_not_handed_over_again() {
         assert_eq!(pull(&there, here, &talk), Pulled::default());
         assert!(before == (here.export(), there.export()), "no entry of any log tells of it");
 
-        // What was deleted here is not offered again either, until somebody brings it back.
+        // A turn that was deleted here is not offered again either, until it is restored.
         let gone = here.rows(&talk)[1].id;
         let (turn, mode) = (TurnRef::of(gone), DeleteMode::Cascade);
         let delete = Delete { turn, mode, force: false, dry_run: false };
@@ -488,7 +492,7 @@ fn what_has_nothing_new_is_not_handed_over_again() {
 }
 
 #[test]
-fn a_commit_that_is_taken_back_is_taken_back_on_the_other_side() {
+fn undoing_a_commit_undoes_it_on_the_other_side() {
     for_each_store(|here| {
         let there = another(7);
         let talk = here.talk("talk");
@@ -532,7 +536,7 @@ fn a_relationship_that_is_removed_is_removed_on_the_other_side() {
     });
 }
 
-/// A store that is ended before it sweeps, as long as it is told to.
+/// A store that stops before it sweeps its free pages, for as long as a flag is set.
 struct Interrupted {
     inner: MemoryStore,
     ends: AtomicBool,
@@ -611,7 +615,7 @@ fn an_erasure_that_was_cut_off_before_its_sweep_is_swept_later() {
     let cut = carry(&here.engine, &there.engine, &there.call, &talk, ends.into());
     assert!(matches!(cut, Err(Error::NotSwept(_))), "{cut:?}");
     store.ends.store(false, Ordering::SeqCst);
-    // The next sync has nothing to bring.
+    // The next sync has nothing to transfer.
     assert_eq!(pull(&there, &here, &talk), Pulled::default());
     assert!(there.engine.sweep(&there.call.project).unwrap(), "and yet it is known");
     assert_eq!(store.swept.load(Ordering::SeqCst), 1);

@@ -33,7 +33,7 @@ fn shared(here: &World, there: &World) -> (ConversationId, TurnId) {
 }
 
 #[test]
-fn what_is_gone_here_does_not_come_back_as_the_halves_of_it() {
+fn a_turn_deleted_here_does_not_come_back_as_its_halves() {
     type Remove = fn(&World, TurnId);
     let removals: [(Remove, &str); 4] = [
         (erase, "a( here)"),
@@ -67,7 +67,7 @@ fn what_is_gone_here_does_not_come_back_as_the_halves_of_it() {
 }
 
 #[test]
-fn what_is_brought_back_here_lets_its_halves_in() {
+fn restoring_a_turn_here_admits_its_halves() {
     for_each_store(|here| {
         let there = another(7);
         let (talk, secret) = shared(here, &there);
@@ -104,7 +104,7 @@ fn an_erasure_finds_the_halves_that_came_from_another_store() {
 }
 
 #[test]
-fn what_is_said_below_a_turn_whose_halves_are_gone_here_stays_away() {
+fn turns_below_a_turn_whose_halves_were_deleted_here_are_not_imported() {
     for_each_store(|here| {
         let there = another(7);
         let (talk, secret) = shared(here, &there);
@@ -125,7 +125,7 @@ fn take(to: &World, from: &World, talk: &ConversationId, erases: bool) -> Pulled
 }
 
 #[test]
-fn an_erasure_is_not_forgotten_because_somebody_goes_on_here() {
+fn an_erasure_still_travels_after_further_work_here() {
     for_each_store(|here| {
         let there = another(7);
         let talk = here.talk("talk");

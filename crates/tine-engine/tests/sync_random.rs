@@ -11,11 +11,11 @@ use tine_engine::{
     Append, BundleRecord, ConversationPatch, Delete, DeleteMode, Edit, Fork, ForkPoint,
     MetadataPatch, Pulled, SplitTurn, TurnRef, carry,
 };
-use tine_store::MemoryStore;
+use tine_store::{MemoryStore, Turn};
 
 use crate::world::{World, user};
 
-/// Something that somebody does on one side; numbers choose among what there is.
+/// An action on one side; numbers choose among the existing records.
 #[derive(Clone, Debug)]
 enum Act {
     Say { branch: usize },
@@ -183,7 +183,7 @@ fn held(side: &World, talk: &ConversationId) -> Held {
     let mut splits = HashMap::new();
     for record in side.export() {
         match record {
-            BundleRecord::Turn { id, hash, parent, origin, .. } => {
+            BundleRecord::Turn { parent, turn: Turn { id, hash, origin, .. } } => {
                 parents.insert(id, parent);
                 hashes.insert(id, hash);
                 halves.extend(origin.part_of.map(|whole| (id, whole)));
@@ -219,7 +219,7 @@ fn check_nothing_lost(one: &Held, other: &Held) {
     }
 }
 
-fn told(story: &Story) {
+fn run_story(story: &Story) {
     let here = World::seeded(Arc::new(MemoryStore::new()), 1);
     let there = World::seeded(Arc::new(MemoryStore::new()), 2);
     let talk = here.talk("talk");
@@ -259,7 +259,7 @@ fn check(cases: u32, stories: impl Strategy<Value = Story>) {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[10; 32]);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let ran = runner.run(&stories, |story| {
-        told(&story);
+        run_story(&story);
         Ok(())
     });
     ran.unwrap_or_else(|error| panic!("{error}"));

@@ -12,11 +12,11 @@ fn topology_tells_parents_children_levels_and_descendants() {
         let said = world.say(&talk, &["a", "b", "c"]);
         world.say_under(&talk, said[0], "side", bot("d"));
         let rows = world.rows(&talk);
-        let told: Vec<_> = rows
+        let listed: Vec<_> = rows
             .iter()
             .map(|row| (row.preview.as_str(), row.level, row.descendants, row.children.len()))
             .collect();
-        assert_eq!(told, [("a", 1, 3, 2), ("b", 2, 1, 1), ("c", 3, 0, 0), ("d", 2, 0, 0)]);
+        assert_eq!(listed, [("a", 1, 3, 2), ("b", 2, 1, 1), ("c", 3, 0, 0), ("d", 2, 0, 0)]);
         let tips: Vec<_> = rows
             .iter()
             .map(|row| row.branches.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(","))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tine_core::{Body, ErrorKind, Limits, Name, ProjectId, TurnHash};
 use tine_engine::{BundleRecord, Call, MetadataPatch, SplitTurn};
-use tine_store::{Content, MemoryStore};
+use tine_store::{Content, MemoryStore, Turn};
 
 use crate::world::{World, bot, for_each_store, user};
 
@@ -47,7 +47,7 @@ fn an_export_imports_into_either_store_and_comes_out_equal() {
 }
 
 #[test]
-fn work_goes_on_after_an_import_undo_included() {
+fn work_can_continue_after_an_import_undo_included() {
     for_each_store(|world| {
         let talk = rich(world);
         let fresh = World::over(Arc::new(MemoryStore::new()), None);
@@ -93,7 +93,7 @@ fn an_altered_turn_is_refused_and_nothing_is_imported() {
         rich(world);
         let mut records = world.export();
         let turn = records.iter_mut().find_map(|record| match record {
-            BundleRecord::Turn { content, .. } => Some(content),
+            BundleRecord::Turn { turn, .. } => Some(&mut turn.content),
             _ => None,
         });
         *turn.expect("a turn") = Content::Kept(Body::Text("something else".to_owned()));
@@ -113,9 +113,9 @@ fn a_cut_or_altered_log_is_refused() {
             let mut left = records.clone();
             let at = left
                 .iter()
-                .position(|record| {
-                    matches!(record, BundleRecord::Operation { seq, .. } if *seq == n as u64)
-                })
+                .position(
+                    |record| matches!(record, BundleRecord::Operation(it) if it.seq == n as u64),
+                )
                 .expect("an entry of the log");
             left.remove(at);
             left
@@ -125,8 +125,10 @@ fn a_cut_or_altered_log_is_refused() {
         assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{error}");
         let mut altered = records.clone();
         for record in &mut altered {
-            if let BundleRecord::Operation { seq: 2, actor, .. } = record {
-                *actor = "somebody else".to_owned();
+            if let BundleRecord::Operation(operation) = record
+                && operation.seq == 2
+            {
+                operation.actor = "another actor".to_owned();
             }
         }
         let error = import(&fresh, altered).expect_err("the hash does not fit");
@@ -150,7 +152,7 @@ fn a_bundle_can_be_imported_into_another_project() {
 }
 
 #[test]
-fn a_conversation_that_went_another_way_is_not_overwritten_and_the_caller_hears_of_it() {
+fn a_diverged_conversation_is_not_overwritten_and_the_import_reports_a_conflict() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
@@ -179,19 +181,8 @@ fn hashes_can_be_recomputed_from_an_export_alone() {
         rich(world);
         let mut hashes: std::collections::HashMap<_, TurnHash> = Default::default();
         for record in world.export() {
-            let BundleRecord::Turn {
-                id,
-                hash,
-                parent,
-                role,
-                content,
-                tool_call_id,
-                created_at,
-                ..
-            } = record
-            else {
-                continue;
-            };
+            let BundleRecord::Turn { parent, turn } = record else { continue };
+            let Turn { id, hash, role, content, tool_call_id, created_at, .. } = turn;
             let Content::Kept(body) = content else { panic!("nothing was erased") };
             let above = parent.map(|parent| hashes[&parent]);
             let call = tool_call_id.as_deref();

@@ -8,6 +8,7 @@ use tine_engine::{
 };
 
 use crate::world::{World, bot, for_each_store, user};
+use tine_store::Operation;
 
 fn kinds(world: &World, talk: &tine_core::ConversationId) -> Vec<(String, bool)> {
     let log = world.engine.operations(&world.call, talk, Page::default()).expect("a log");
@@ -19,12 +20,12 @@ fn every_change_is_one_operation_with_actor_and_time() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
-        let call = Call::by("somebody else");
+        let call = Call::by("another actor");
         world.engine.append(&call, Append::to(talk.clone(), vec![bot("b")])).expect("an append");
         let log = world.engine.operations(&world.call, &talk, Page::default()).expect("a log");
         let seqs: Vec<_> = log.items.iter().map(|op| op.seq).collect();
         assert_eq!(seqs, [3, 2, 1], "newest first");
-        assert_eq!(log.items[0].actor, "somebody else");
+        assert_eq!(log.items[0].actor, "another actor");
         assert!(log.items[0].at > log.items[1].at);
         assert!(!log.items[0].summary.is_empty());
     });
@@ -40,9 +41,8 @@ fn operations_are_chained_by_hash() {
         let mut previous = None;
         let mut entries = 0;
         for record in world.export() {
-            let BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } = record else {
-                continue;
-            };
+            let BundleRecord::Operation(operation) = record else { continue };
+            let Operation { seq, kind, actor, at, detail, hash, .. } = operation;
             let seal = OperationSeal {
                 conversation_id: talk.as_str(),
                 seq,
@@ -113,7 +113,7 @@ fn undo_works_on_any_operation_that_nothing_later_depends_on() {
 }
 
 #[test]
-fn what_depends_on_a_turn_protects_its_making() {
+fn dependents_of_a_turn_protect_its_creation_from_undo() {
     let name = |text| Name::new(text, &Limits::default()).expect("a sound name");
     type Work<'a> = &'a dyn Fn(&World, &tine_core::ConversationId, tine_core::TurnId);
     let works: [(&str, Work); 6] = [
@@ -167,7 +167,7 @@ fn a_redo_that_would_overwrite_later_work_is_protected() {
 }
 
 #[test]
-fn a_redo_whose_ground_is_gone_is_protected() {
+fn a_redo_whose_dependencies_are_undone_is_protected() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a"]);
@@ -208,7 +208,7 @@ fn a_redone_delete_never_hides_what_was_said_below_it_since() {
 }
 
 #[test]
-fn undo_of_a_revert_whose_old_tip_is_gone_never_leaves_a_tip_on_nothing() {
+fn undo_of_a_revert_whose_old_tip_is_gone_never_leaves_a_dangling_tip() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b"]);
@@ -243,7 +243,7 @@ fn titles_and_archive_marks_are_undone_too() {
 }
 
 #[test]
-fn undoing_the_creation_hides_the_conversation_and_redo_brings_it_back() {
+fn undoing_the_creation_hides_the_conversation_and_redo_restores_it() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.engine.undo(&world.call, &talk, None).expect("an undo");
@@ -255,7 +255,7 @@ fn undoing_the_creation_hides_the_conversation_and_redo_brings_it_back() {
 }
 
 #[test]
-fn creation_cannot_be_undone_while_anything_in_the_conversation_holds() {
+fn creation_cannot_be_undone_while_any_later_operation_is_in_effect() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.fork(&talk, tine_engine::ForkPoint::At(crate::world::reference("root")), "side");
@@ -299,7 +299,7 @@ fn the_log_only_grows() {
 }
 
 #[test]
-fn nothing_is_redone_in_a_conversation_whose_making_is_undone() {
+fn nothing_is_redone_in_a_conversation_whose_creation_is_undone() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         world.say(&talk, &["a"]);
@@ -314,7 +314,7 @@ fn nothing_is_redone_in_a_conversation_whose_making_is_undone() {
 }
 
 #[test]
-fn a_cascade_is_not_redone_over_what_somebody_hid_below_it_since() {
+fn a_cascade_is_not_redone_over_turns_hidden_below_it_since() {
     for mode in [DeleteMode::Cascade, DeleteMode::Reparent] {
         for_each_store(|world| {
             let talk = world.talk("talk");
@@ -344,7 +344,7 @@ fn a_cascade_is_not_redone_over_what_somebody_hid_below_it_since() {
 }
 
 #[test]
-fn a_cascade_is_redone_over_what_was_hidden_before_it() {
+fn a_cascade_is_redone_over_turns_hidden_before_it() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b", "c", "d"]);

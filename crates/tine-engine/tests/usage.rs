@@ -58,8 +58,8 @@ fn usage_is_summed_by_conversation_branch_and_model() {
         let share = UsageShare { name: Some(talk.to_string()), usage: totals.total };
         assert_eq!(all.conversations, [share]);
         assert_eq!(all.models, totals.models);
-        let nobody = ConversationId::from_stored("nobody");
-        world.refused(ErrorKind::NotFound, |engine, call| engine.usage(call, Some(&nobody)));
+        let missing = ConversationId::from_stored("missing");
+        world.refused(ErrorKind::NotFound, |engine, call| engine.usage(call, Some(&missing)));
     });
 }
 
@@ -96,7 +96,7 @@ fn halves_and_copies_do_not_count_again() {
 }
 
 #[test]
-fn what_is_deleted_was_paid_for_and_is_on_no_branch() {
+fn deleted_turns_count_in_total_usage_and_on_no_branch() {
     for_each_store(|world| {
         let (talk, said) = conversation(world);
         let request = tine_engine::Delete {

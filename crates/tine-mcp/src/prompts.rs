@@ -124,11 +124,10 @@ fn line(
     tokens: u64,
 ) -> Result<ContentBlock, McpError> {
     let query = PathQuery::of(conversation(id, engine.limits())?).to(reference(branch)?);
-    let path = render::whole_path(engine, call, query)?;
     let budget = render::Budget { max_tokens: tokens, count: &tine_llm::tokens::count };
     let options =
         render::Options { budget: Some(budget), ..render::Options::of(render::Format::Markdown) };
-    let made = render::render(&path, &options)?;
+    let made = render::render_path(engine, call, query, &options)?;
     let mut text = made.text();
     if made.turns_cut > 0 {
         text = format!("({} earlier turns left out.)\n\n{text}", made.turns_cut);

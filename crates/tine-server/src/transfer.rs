@@ -273,11 +273,11 @@ pub(crate) enum Scope {
     Turns,
 }
 
-impl From<Scope> for engine::Scope {
+impl From<Scope> for engine::DeltaScope {
     fn from(scope: Scope) -> Self {
         match scope {
-            Scope::Log => engine::Scope::Log,
-            Scope::Turns => engine::Scope::Turns,
+            Scope::Log => engine::DeltaScope::Log,
+            Scope::Turns => engine::DeltaScope::Turns,
         }
     }
 }
@@ -305,7 +305,7 @@ pub(crate) async fn give(
             return Err(Problem::new(ErrorKind::Invalid, why));
         }
     };
-    let scope = wanted.scope.map_or(engine::Scope::Log, engine::Scope::from);
+    let scope = wanted.scope.map_or(engine::DeltaScope::Log, engine::DeltaScope::from);
     let room = asked.app.transfer_room.take()?;
     let made = tokio::task::spawn_blocking(move || {
         // The room is taken up as long as the work goes on, also when the client has left.

@@ -162,7 +162,7 @@ fn operation(conversation: ConversationKey, seq: u64, key: Option<&str>) -> Oper
         conversation,
         seq,
         kind: "append".into(),
-        actor: "somebody".into(),
+        actor: "tester".into(),
         at: at(),
         detail: Detail::Kept("{}".into()),
         hash: OperationHash(Digest::of(&seq.to_be_bytes())),
@@ -498,8 +498,11 @@ pub fn forks_are_listed_in_order_of_creation(store: &dyn Store) {
     assert_eq!(forks(Some(trunk[1].loc)), [twigs[0], twigs[2]]);
     assert_eq!(forks(Some(trunk[2].loc)), []);
     assert_eq!(forks(None), [trunk[0].loc.segment, twigs[3]]);
-    let behind = read_store(store, |records| records.forks_from(key, trunk[1].loc));
-    assert_eq!(behind.iter().map(|segment| segment.no).collect::<Vec<_>>(), [twigs[0], twigs[2]]);
+    let after_fork = read_store(store, |records| records.forks_from(key, trunk[1].loc));
+    assert_eq!(
+        after_fork.iter().map(|segment| segment.no).collect::<Vec<_>>(),
+        [twigs[0], twigs[2]]
+    );
     let all = read_store(store, |records| records.segments(key));
     assert_eq!(all.iter().map(|extent| extent.turns).collect::<Vec<_>>(), [3, 1, 1, 1, 1]);
     assert_eq!(all[1].segment.parent, Some(trunk[1].loc));

@@ -213,8 +213,8 @@ impl Read for MemoryState {
         limit: usize,
     ) -> Result<Vec<Conversation>> {
         let all = self.conversations.values().filter(|found| found.project == *project);
-        let behind = all.filter(|found| after.is_none_or(|after| found.key > after));
-        Ok(behind.take(limit).cloned().collect())
+        let later = all.filter(|found| after.is_none_or(|after| found.key > after));
+        Ok(later.take(limit).cloned().collect())
     }
 
     fn derivatives(&self, project: &ProjectId, of: &ConversationId) -> Result<Vec<Conversation>> {
@@ -249,10 +249,10 @@ impl Read for MemoryState {
 
     fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>> {
         let own = self.segments.values().filter(|segment| segment.conversation == conversation);
-        let behind = own.filter(|segment| {
+        let later = own.filter(|segment| {
             segment.parent.is_some_and(|parent| parent.segment == at.segment && parent >= at)
         });
-        Ok(behind.copied().collect())
+        Ok(later.copied().collect())
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
@@ -371,8 +371,8 @@ impl Read for MemoryState {
         limit: usize,
     ) -> Result<Vec<Bookmark>> {
         let own = self.bookmarks.values().filter(|bookmark| bookmark.project == *project);
-        let behind = own.filter(|bookmark| after.is_none_or(|after| bookmark.name > *after));
-        Ok(behind.take(limit).cloned().collect())
+        let later = own.filter(|bookmark| after.is_none_or(|after| bookmark.name > *after));
+        Ok(later.take(limit).cloned().collect())
     }
 
     fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>> {

@@ -14,6 +14,11 @@ pub use tine_core::{Content, DerivedFrom, FeedPosition, Root, Totals, TurnOrigin
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConversationKey(pub i64);
 
+impl ConversationKey {
+    /// The handle in records that are in no store.
+    pub const NONE: ConversationKey = ConversationKey(0);
+}
+
 /// A store's handle for a segment. Later segments have larger numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentNo(pub i64);
@@ -28,6 +33,9 @@ pub struct TurnLoc {
 }
 
 impl TurnLoc {
+    /// The location in turns that are in no store.
+    pub const NONE: TurnLoc = TurnLoc { segment: SegmentNo(0), index: 0 };
+
     /// Returns the location of the turn's first child.
     pub fn next(self) -> TurnLoc {
         TurnLoc { index: self.index + 1, ..self }

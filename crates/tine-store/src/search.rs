@@ -125,7 +125,7 @@ pub struct Ranked(BinaryHeap<SearchCandidate>);
 impl Ranked {
     /// Keeps the candidates after one of an earlier page: after its present rank, or, if it is no
     /// longer among them, after its former rank.
-    pub fn behind(self, last: SearchCandidate) -> Self {
+    pub fn after(self, last: SearchCandidate) -> Self {
         let now = self.0.iter().find(|candidate| candidate.loc == last.loc).copied();
         let last = now.unwrap_or(last);
         Ranked(self.0.into_iter().filter(|candidate| *candidate < last).collect())

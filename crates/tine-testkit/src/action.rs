@@ -14,47 +14,29 @@ use tine_engine::{
 /// A call that changes something.
 #[derive(Clone, Debug)]
 pub enum EngineAction {
-    /// [`Engine::create_conversation`]
     Create(NewConversation),
-    /// [`Engine::derive`]
     Derive(Derive),
-    /// [`Engine::patch_conversation`]
     PatchConversation(ConversationId, ConversationPatch),
-    /// [`Engine::append`]
     Append(Append),
-    /// [`Engine::fork`]
     Fork(Fork),
-    /// [`Engine::rename_branch`]
     Rename(ConversationId, String, Name),
-    /// [`Engine::delete_branch`]
     DropBranch(ConversationId, String),
-    /// [`Engine::revert`]
     Revert(MoveBranch),
-    /// [`Engine::restore`]
     Restore(MoveBranch),
-    /// [`Engine::edit`]
     Edit(Edit),
-    /// [`Engine::split`]
     Split(SplitTurn),
-    /// [`Engine::delete`]
     Delete(Delete),
     /// [`Engine::purge`] of a turn, asked and confirmed.
     Purge(TurnRef),
-    /// [`Engine::set_bookmark`]
     SetBookmark(Name, TurnRef),
-    /// [`Engine::delete_bookmark`]
     DropBookmark(Name),
-    /// [`Engine::patch_metadata`]
     Patch(TurnRef, MetadataPatch),
-    /// [`Engine::undo`]
     Undo(ConversationId, Option<u64>),
-    /// [`Engine::redo`]
     Redo(ConversationId, Option<u64>),
 }
 
 /// What a call answered.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum EngineAnswer {
     Conversation(ConversationView),
     Derived(Derived),

@@ -12,22 +12,22 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What keeps the server running: its pipe.
-struct Server {
+struct DatabaseServer {
     address: String,
     _script: Option<Child>,
 }
 
-static SERVER: OnceLock<Server> = OnceLock::new();
+static SERVER: OnceLock<DatabaseServer> = OnceLock::new();
 static SCHEMAS: AtomicU64 = AtomicU64::new(0);
 
-fn start() -> Server {
+fn start() -> DatabaseServer {
     match std::env::var("TINE_TEST_POSTGRES") {
-        Ok(address) => Server { address, _script: None },
+        Ok(address) => DatabaseServer { address, _script: None },
         Err(_) => start_with(&[]),
     }
 }
 
-fn start_with(arguments: &[&OsStr]) -> Server {
+fn start_with(arguments: &[&OsStr]) -> DatabaseServer {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres");
     let mut child = Command::new("bash")
         .arg(script)
@@ -40,11 +40,11 @@ fn start_with(arguments: &[&OsStr]) -> Server {
     let out = child.stdout.take().expect("its output is a pipe");
     BufReader::new(out).read_line(&mut address).expect("scripts/postgres tells its address");
     assert!(address.starts_with("postgres"), "PostgreSQL did not start; see above");
-    Server { address: address.trim().to_owned(), _script: Some(child) }
+    DatabaseServer { address: address.trim().to_owned(), _script: Some(child) }
 }
 
 /// A server of its own that encrypts, with a certificate for `localhost`. It goes away with this.
-pub struct Encrypted(Server);
+pub struct Encrypted(DatabaseServer);
 
 impl Encrypted {
     /// Starts one, and writes to a file whom to trust.

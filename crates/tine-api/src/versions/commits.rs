@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::commit::{Facets, FieldValue, Window};
+use tine_core::commit::{CommitWindow, Facets, FieldValue};
 use tine_core::json::{self, Json};
 use tine_core::{Commit, CommitHash, ConversationId, Name, RootHash, Timestamp, TurnHash, TurnId};
 
@@ -226,9 +226,10 @@ impl TryFrom<CommitJson> for CommitView {
             root_hash: form.root_hash,
             branch: form.branch,
             message: form.message,
-            window: form
-                .turn_window
-                .map(|window| Window { start: window.start_turn_hash, end: window.end_turn_hash }),
+            window: form.turn_window.map(|window| CommitWindow {
+                start: window.start_turn_hash,
+                end: window.end_turn_hash,
+            }),
             turns: form.turn_count,
             facets,
             author: form.author,

@@ -4,7 +4,8 @@ use clap::{Args, ValueEnum};
 use tine_core::{Json, Reference, Role};
 use tine_engine::{CommitView, PathPage, PathQuery, Selection, WindowQuery};
 use tine_formats::render::{
-    Budget, Format, Note, NoteKind, OpenCalls, Options, Rendered, render, whole_path,
+    Budget, Format, Note, NoteKind, OpenCalls, Options, RenderError, Rendered, Rendering, render,
+    render_path, whole_path,
 };
 
 use super::append::role_parser;
@@ -128,8 +129,12 @@ fn commits_graph(
     })
 }
 
-/// Reads a path, or its last turns.
-fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
+/// Returns the query for a path, or for its last turns.
+fn path_query(
+    session: &CliSession,
+    to: Option<Reference>,
+    last: Option<usize>,
+) -> Result<PathQuery> {
     // An explicit branch or turn is looked up in all conversations; the default `main` is not.
     let conversation = match &to {
         Some(_) => session.scope()?,
@@ -141,7 +146,11 @@ fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -
         Some(to) => to,
     };
     let selection = last.map_or(Selection::Whole, Selection::Last);
-    let query = PathQuery { conversation, to: Some(to), selection, cursor: None, limit: None };
+    Ok(PathQuery { conversation, to: Some(to), selection, cursor: None, limit: None })
+}
+
+fn read_path(session: &CliSession, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
+    let query = path_query(session, to, last)?;
     Ok(whole_path(&*session.engine, &session.call, query)?)
 }
 
@@ -274,10 +283,13 @@ pub(crate) fn path(session: &CliSession, args: PathArgs) -> Result<()> {
     if args.around.is_some() {
         return window(session, &args);
     }
-    let path = read_path(session, args.to.clone(), args.last)?;
     if let Some(format) = args.format.format() {
-        return write_rendering(session, &path, format, !args.no_system, &args);
+        let query = path_query(session, args.to.clone(), args.last)?;
+        return write_rendering(session, format, !args.no_system, &args, |options| {
+            render_path(&*session.engine, &session.call, query, options)
+        });
     }
+    let path = read_path(session, args.to.clone(), args.last)?;
     if session.answered_json(|| path.clone())? {
         return Ok(());
     }
@@ -315,7 +327,7 @@ fn window(session: &CliSession, args: &PathArgs) -> Result<()> {
     if let Some(format) = args.format.format() {
         let (conversation, turns) = (window.conversation, window.turns);
         let path = PathPage { conversation, root: None, to: None, turns, next: None };
-        return write_rendering(session, &path, format, false, args);
+        return write_rendering(session, format, false, args, |options| render(&path, options));
     }
     if session.answered_json(|| window.clone())? {
         return Ok(());
@@ -342,15 +354,15 @@ fn window(session: &CliSession, args: &PathArgs) -> Result<()> {
 /// Writes the rendered request to standard output and notes to standard error.
 fn write_rendering(
     session: &CliSession,
-    path: &PathPage,
     format: Format,
     system: bool,
     args: &PathArgs,
+    render: impl FnOnce(&Options<'_>) -> std::result::Result<Rendering, RenderError>,
 ) -> Result<()> {
     let count = tine_llm::tokens::count;
     let budget = args.max_tokens.map(|max_tokens| Budget { max_tokens, count: &count });
     let open_calls = args.open_calls.map_or(OpenCalls::Close, OpenCalls::from);
-    let rendering = render(path, &Options { format, open_calls, system, budget })?;
+    let rendering = render(&Options { format, open_calls, system, budget })?;
     if session.answered_json(|| tine_formats::render::RenderingJson::from(rendering.clone()))? {
         return Ok(());
     }

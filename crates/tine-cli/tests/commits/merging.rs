@@ -37,7 +37,7 @@ fn several_fields_are_decided_in_one_call() {
     assert_eq!((&fields["city"], &fields["hotel"]), (&"Osaka".into(), &"Ryokan".into()));
     assert!(home.ok(&["resolve"]).contains("no conflicts on main"));
     let why = home.refused("invalid", &["resolve", &city, "--nothing"]);
-    assert!(why.contains("is no conflict"), "{why}");
+    assert!(why.contains("is not in conflict"), "{why}");
 }
 
 #[test]

@@ -12,12 +12,13 @@ pub use facets::{FacetTerm, FacetTerms, Facets, FirstOccurrence, keep_most_frequ
 pub use merge::{merge, merge_base_of};
 pub use state::{Fact, FactState, FieldConflict, FieldState, FieldValue};
 
+use crate::json::text_fields::{all_parsed, parsed, texts};
 use crate::json::{Json, Object, object};
 use crate::{CommitHash, ConversationId, Digest, Name, RootHash, Timestamp, TurnHash};
 
 /// The turns that a commit covers: a contiguous range of one path, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct CommitWindow {
     /// The first turn.
     pub start: TurnHash,
     /// The last turn, whose hash covers all turns before it.
@@ -38,7 +39,7 @@ pub struct Commit {
     /// The commit message.
     pub message: String,
     /// The turns that it covers; a merge may add none.
-    pub window: Option<Window>,
+    pub window: Option<CommitWindow>,
     /// The number of turns in the window, including deleted ones.
     pub turns: u64,
     /// Facets of the turns and facts at their end; `None` after a purge.
@@ -52,7 +53,6 @@ pub struct Commit {
 impl Commit {
     /// Returns the JSON form, which is hashed, stored and shown; it does not contain the hash.
     pub fn to_json(&self) -> Json {
-        let parents = self.parents.iter().map(|hash| hash.to_string().into()).collect();
         let window = self.window.map(|window| {
             object([
                 ("start_turn_hash", window.start.to_string().into()),
@@ -66,7 +66,7 @@ impl Commit {
             ("created_at", self.created_at.to_string().into()),
             ("facet_snapshot", self.facets.as_ref().map(Facets::to_json).into()),
             ("message", self.message.as_str().into()),
-            ("parent_hashes", Json::Array(parents)),
+            ("parent_hashes", texts(&self.parents)),
             ("root_hash", self.root_hash.to_string().into()),
             ("turn_count", self.turns.into()),
             ("turn_window", window.into()),
@@ -79,30 +79,28 @@ impl Commit {
 
     /// Reads a commit from its JSON form.
     pub fn from_json(json: &Json) -> Option<Commit> {
-        let text = |name: &str| json.get(name).and_then(Json::as_str);
         let window = match json.get("turn_window")? {
             Json::Null => None,
-            window => Some(Window {
-                start: window.get("start_turn_hash")?.as_str()?.parse().ok()?,
-                end: window.get("end_turn_hash")?.as_str()?.parse().ok()?,
+            window => Some(CommitWindow {
+                start: parsed(window, "start_turn_hash")?,
+                end: parsed(window, "end_turn_hash")?,
             }),
         };
         let facets = match json.get("facet_snapshot")? {
             Json::Null => None,
             facets => Some(Facets::from_json(facets)?),
         };
-        let parents = json.get("parent_hashes")?.as_array()?.iter();
         Some(Commit {
-            parents: parents.map(|hash| hash.as_str()?.parse().ok()).collect::<Option<_>>()?,
-            conversation: ConversationId::from_stored(text("conversation_id")?),
-            root_hash: text("root_hash")?.parse().ok()?,
-            branch: Name::from_stored(text("branch")?),
-            message: text("message")?.to_owned(),
+            parents: all_parsed(json, "parent_hashes")?,
+            conversation: ConversationId::from_stored(json.get("conversation_id")?.as_str()?),
+            root_hash: parsed(json, "root_hash")?,
+            branch: Name::from_stored(json.get("branch")?.as_str()?),
+            message: parsed(json, "message")?,
             window,
             turns: json.get("turn_count")?.as_u64()?,
             facets,
-            author: text("author")?.to_owned(),
-            created_at: text("created_at")?.parse().ok()?,
+            author: parsed(json, "author")?,
+            created_at: parsed(json, "created_at")?,
         })
     }
 
@@ -111,11 +109,6 @@ impl Commit {
         self.facets.as_ref()?;
         Some(CommitHash(Digest::of(self.to_json().to_canonical().as_bytes())))
     }
-}
-
-/// Returns a JSON array of strings.
-fn texts<'t>(texts: impl IntoIterator<Item = &'t String>) -> Json {
-    Json::Array(texts.into_iter().map(|text| text.as_str().into()).collect())
 }
 
 /// Returns a JSON object.

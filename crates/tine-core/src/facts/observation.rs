@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::json::text_fields::{optional, parsed};
 use crate::json::{Json, Object, object};
 use crate::{InterpretationId, ObservationId, SourceId, Timestamp, TurnId};
 
@@ -127,7 +128,6 @@ impl Observation {
 
     /// Reads an observation from its stored JSON form.
     pub fn from_json(id: ObservationId, json: &Json) -> Option<Observation> {
-        let text = |name: &str| json.get(name).and_then(Json::as_str);
         let number =
             |name: &str| -> Option<i64> { json.get(name)?.as_number()?.to_string().parse().ok() };
         let fields = match json.get("fields") {
@@ -140,29 +140,21 @@ impl Observation {
         };
         Some(Observation {
             id,
-            entity_type: text("entity_type")?.to_owned(),
+            entity_type: parsed(json, "entity_type")?,
             fields,
-            source: parsed(text("source_id"))?,
-            interpretation: parsed(text("interpretation_id"))?,
-            turn: parsed(text("turn_id"))?,
+            source: optional(json, "source_id")?,
+            interpretation: optional(json, "interpretation_id")?,
+            turn: optional(json, "turn_id")?,
             span,
-            observed_at: text("observed_at")?.parse().ok()?,
-            stored_at: text("stored_at")?.parse().ok()?,
+            observed_at: parsed(json, "observed_at")?,
+            stored_at: parsed(json, "stored_at")?,
             priority: number("priority").unwrap_or(PRIORITY),
             specificity: number("specificity").unwrap_or(0),
-            origin: ObservationOrigin::parse(text("origin")?)?,
+            origin: ObservationOrigin::parse(json.get("origin")?.as_str()?)?,
             correction: json.get("correction").and_then(Json::as_bool).unwrap_or(false),
             retracts: json.get("retracts").and_then(Json::as_u64),
             schema_version: u32::try_from(json.get("schema_version")?.as_u64()?).ok()?,
         })
-    }
-}
-
-/// Parses an optional text: an absent one is `Some(None)`, a malformed one `None`.
-fn parsed<T: std::str::FromStr>(text: Option<&str>) -> Option<Option<T>> {
-    match text {
-        None => Some(None),
-        Some(text) => text.parse().ok().map(Some),
     }
 }
 

@@ -18,7 +18,7 @@ pub const MAX_FIELDS: usize = 256;
 pub struct Schema {
     /// The type.
     pub entity_type: String,
-    /// Counts from 1; 0 is the schema of a type that nobody has registered.
+    /// Counts from 1; 0 is the schema of an unregistered type.
     pub version: u32,
     /// What it is, in a sentence.
     pub description: Option<String>,

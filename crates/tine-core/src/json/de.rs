@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_as_its_text_is() {
+    fn a_value_that_does_not_match_a_type_is_refused_like_its_text() {
         for text in [
             "{}",
             "7",

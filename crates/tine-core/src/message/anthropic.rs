@@ -197,7 +197,7 @@ fn check_shared(fields: &Object, times: usize) -> Result<(), MessageError> {
 fn tool_turn(fields: Object, index: usize, result: ToolResult) -> Result<Object, MessageError> {
     let wrong = |why: String| MessageError::Block { index, why };
     if fields.get("role").and_then(Json::as_str) != Some("user") {
-        return Err(wrong("only a user's message brings a `tool_result`".to_owned()));
+        return Err(wrong("only a user's message can have a `tool_result`".to_owned()));
     }
     let mut fields = fields;
     let call = result

@@ -93,7 +93,9 @@ impl Engine {
                 })?,
             };
             let (first, tested) = found.map_err(|_| {
-                Error::invalid("it does not hold at the end of the path; nothing to find there")
+                Error::invalid(
+                    "the condition does not hold at the end of the path, so no turn matches first",
+                )
             })?;
             let turn = views::turn_at(&tree, &place.conversation.id, path[first].loc)?;
             Ok(Bisected { turn, path: path.len(), tested })
@@ -107,7 +109,7 @@ fn first_containing(
     wanted: &str,
 ) -> Result<std::result::Result<(usize, usize), NoFirst>> {
     if wanted.is_empty() {
-        return Err(Error::invalid("there is nothing to look for; give a piece of text"));
+        return Err(Error::invalid("the text to search for is empty; give some text"));
     }
     let says = |turn: &Turn| match &turn.content {
         Content::Kept(body) => rings::body_text(body).contains(wanted),

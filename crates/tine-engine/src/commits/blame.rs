@@ -19,7 +19,7 @@ impl Engine {
     /// Finds the turns and spans that a field or a text comes from.
     pub fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {
         if matches!(&query.of, BlameOf::Text(text) if text.trim().is_empty()) {
-            return Err(Error::invalid("there is nothing to look for; give a piece of text"));
+            return Err(Error::invalid("the text to search for is empty; give some text"));
         }
         self.read(|records| {
             let place = resolve::place(records, call, &query.at)?;
@@ -68,10 +68,7 @@ impl Blame<'_> {
             }
         }
         if found.is_empty() {
-            return Err(Error::invalid(format!(
-                "{}.{field} has no value on this path that anybody said",
-                entity.id
-            )));
+            return Err(Error::invalid(format!("{}.{field} has no value on this path", entity.id)));
         }
         Ok(found)
     }
@@ -125,11 +122,7 @@ impl Blame<'_> {
                 return Ok(vec![found]);
             }
         }
-        Err(Error::NotFound {
-            what: "turn on this path that says",
-            name: wanted.to_owned(),
-            advice: "",
-        })
+        Err(Error::not_found("turn on this path that says", wanted))
     }
 
     fn first_saying(&self, locs: &[TurnLoc], wanted: &str) -> Result<Option<Blamed>> {

@@ -154,11 +154,7 @@ impl<'r> CommitReader<'r> {
 
     /// Returns a commit that a caller names.
     pub(crate) fn named(&self, name: &str) -> Result<(Commit, CommitListing)> {
-        self.find(name)?.ok_or_else(|| Error::NotFound {
-            what: "commit",
-            name: name.to_owned(),
-            advice: "",
-        })
+        self.find(name)?.ok_or_else(|| Error::not_found("commit", name))
     }
 
     /// Returns where the last turn that a commit covers lies.

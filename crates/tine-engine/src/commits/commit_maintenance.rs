@@ -175,7 +175,7 @@ pub(crate) fn import(
                 }
                 let purged = commit.facets.is_none();
                 if !purged && Digest::of(record.text().as_bytes()) != hash.0 {
-                    return refuse("its hash does not fit its content");
+                    return refuse("its hash does not match its content");
                 }
                 let present = records.record(project, record.key())?;
                 let here = present.as_ref().and_then(|it| it.decode::<CommitRecord>());
@@ -239,7 +239,7 @@ fn wrong(
     };
     let mut found = Vec::new();
     if commit.facets.is_some() && Digest::of(record.text().as_bytes()) != hash.0 {
-        found.push("its hash does not fit its content");
+        found.push("its hash does not match its content");
         return Ok(found);
     }
     if commit.conversation != conversation.id || commit.root_hash != conversation.root_hash {

@@ -97,7 +97,7 @@ impl DiffOperand {
         let fork = fork_point(&tree, after.end, path.end)?;
         if !parted && fork != after.end {
             return Err(Error::invalid(format!(
-                "`{start}` does not lead to `{end}`; `{start}...{end}` begins where they part"
+                "`{start}` is not an ancestor of `{end}`; `{start}...{end}` starts where they diverge"
             )));
         }
         Ok(DiffOperand::DiffPath(Box::new(DiffPath { after: Some(fork), ..path })))

@@ -1,6 +1,7 @@
 //! Copies a turn to another place, with its origin.
 
-use tine_core::json::{Json, object};
+use serde::{Deserialize, Serialize};
+use tine_core::json::object;
 use tine_core::{Message, Name, Status};
 use tine_store::{Content, TurnOrigin};
 
@@ -28,23 +29,14 @@ impl Engine {
     }
 }
 
+#[derive(Serialize, Deserialize)]
 struct InjectReceipt {
+    #[serde(rename = "turn_id")]
     turn: ViewOrId<TurnView>,
     branch: BranchView,
 }
 
-impl Receipt for InjectReceipt {
-    fn to_json(&self) -> Json {
-        object([("turn_id", self.turn.to_json()), ("branch", self.branch.to_json())])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(InjectReceipt {
-            turn: ViewOrId::from_json(json.get("turn_id")?)?,
-            branch: BranchView::from_json(json.get("branch")?)?,
-        })
-    }
-}
+impl Receipt for InjectReceipt {}
 
 fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<InjectReceipt> {
     let call = mutation.call;
@@ -52,7 +44,7 @@ fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<InjectReceipt
     let loc = place.require_turn_for("injected")?;
     let source = tine_store::required(mutation.reader().turn(loc)?, || "a turn".to_owned())?;
     let Content::Kept(body) = &source.content else {
-        return Err(Error::invalid("the turn was purged; there is nothing left to say again"));
+        return Err(Error::invalid("the turn was purged, so it cannot be copied"));
     };
     let target = resolve::conversation(mutation.reader(), call, &request.conversation)?;
     refuse_purged(&target)?;

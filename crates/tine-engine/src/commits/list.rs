@@ -103,7 +103,7 @@ fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<Co
     let reader = CommitReader::new(records, &call.project);
     let Some(id) = &query.conversation else {
         if query.branch.is_some() {
-            return Err(Error::invalid("a branch is looked up in a conversation; name it too"));
+            return Err(Error::invalid("name the conversation of the branch"));
         }
         return reader.all();
     };

@@ -1,6 +1,6 @@
 //! Making a commit: which turns, on which branch, on top of what.
 
-use tine_core::commit::{Facets, FactState, Window};
+use tine_core::commit::{CommitWindow, Facets, FactState};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
 use tine_core::{Commit, CommitHash, Timestamp};
@@ -14,7 +14,7 @@ use super::path_facts::PathFacts;
 use super::rings::PreparedRings;
 use super::window::{PathRange, passes};
 use crate::log::change::text;
-use crate::log::mutation::{Mutation, Receipt};
+use crate::log::mutation::Mutation;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views::{HasId, ViewOrId};
@@ -44,7 +44,7 @@ impl Engine {
 
     pub(super) fn check_message(&self, message: &str, author: Option<&str>) -> Result<()> {
         if message.trim().is_empty() {
-            return Err(Error::invalid("the commit needs a message: say what it is about"));
+            return Err(Error::invalid("the commit message is empty; give a message"));
         }
         if message.len() > MESSAGE_BYTES {
             let (limit, given) = (MESSAGE_BYTES, message.len());
@@ -70,16 +70,6 @@ fn payload(request: &NewCommit) -> Json {
     ])
 }
 
-impl Receipt for CommitHash {
-    fn to_json(&self) -> Json {
-        text(self)
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        json.as_str()?.parse().ok()
-    }
-}
-
 impl HasId for CommitView {
     type Id = CommitHash;
 
@@ -101,14 +91,14 @@ pub(super) struct CommitPlan {
 fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Result<CommitPlan> {
     let conversation = resolve::conversation(records, call, &request.conversation)?;
     if conversation.root.is_none() {
-        return Err(Error::invalid("the conversation was purged; there is nothing to commit"));
+        return Err(Error::invalid("the conversation was purged, so there is nothing to commit"));
     }
     let tree = Tree::new(records, conversation.key);
     let named = |turn: &tine_core::Reference| {
         let wanted = TurnRef::within(request.conversation.clone(), turn.clone());
         let loc = resolve::find(records, call, &wanted)?.turn;
         let loc = loc.ok_or_else(|| {
-            Error::invalid("`root` is no turn; a window begins with the first turn behind it")
+            Error::invalid("`root` is not a turn; start the window at the first turn after it")
         })?;
         whole(&tree, loc)
     };
@@ -185,7 +175,7 @@ fn branch_of(
         let branch = resolve::branch(records, call, conversation.key, name)?;
         if !holds(&branch)? {
             return Err(Error::invalid(format!(
-                "the window's end does not lie on the branch `{}`",
+                "the end of the window is not on the branch `{}`; choose an end on it",
                 branch.name
             )));
         }
@@ -203,12 +193,12 @@ fn branch_of(
     match (holding.len(), end) {
         (1, Some(_)) => Ok(holding.remove(0)),
         (0, Some(_)) => Err(Error::invalid(
-            "the window's end lies on no branch; fork there first, and commit on that branch",
+            "the end of the window is on no branch; fork there first, and commit on that branch",
         )),
         (_, Some(_)) => {
             let names = holding.iter().map(|it| it.name.to_string()).collect::<Vec<_>>();
             Err(Error::invalid(format!(
-                "the window lies on several branches: {}; say which one is meant",
+                "the window is on several branches: {}; name one of them",
                 names.join(", ")
             )))
         }
@@ -309,7 +299,7 @@ impl CommitPlan {
             root_hash: self.conversation.root_hash,
             branch: self.branch.name.clone(),
             message,
-            window: ends.map(|(start, end)| Window { start, end }),
+            window: ends.map(|(start, end)| CommitWindow { start, end }),
             turns: self.range.turns(),
             facets: Some(facets),
             author,

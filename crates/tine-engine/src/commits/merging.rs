@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use tine_core::commit::{Facets, FactState, FieldState, FieldValue, merge, merge_base_of};
 use tine_core::json::{Json, object};
 use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
@@ -15,7 +16,7 @@ use super::rings::PreparedRings;
 use super::window::{PathRange, passes};
 use super::{facets, summary};
 use crate::knowledge::KnowledgeReader;
-use crate::log::change::{optional, text};
+use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::make_chain;
 use crate::tree::resolve;
@@ -88,7 +89,7 @@ impl Engine {
         let message = request.message.as_deref().unwrap_or("Resolve conflicts");
         self.check_message(message, request.author.as_deref())?;
         if request.decisions.is_empty() {
-            return Err(Error::invalid("there is nothing to decide; name at least one field"));
+            return Err(Error::invalid("give at least one decision"));
         }
         let payload = |request: &ResolveConflicts| {
             let decisions = request.decisions.iter().map(|one| {
@@ -133,40 +134,22 @@ fn payload(request: &MergeBranches) -> Json {
 }
 
 /// The result of a merge. The receipt stores the commit; the rest is read from it.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct MergeReceipt {
     commit: Option<CommitHash>,
     committed: Vec<CommitHash>,
     bases: Vec<CommitHash>,
+    #[serde(skip)]
     changes: Vec<crate::FieldChange>,
+    #[serde(skip)]
     conflicts: Vec<FieldConflict>,
+    #[serde(skip)]
     summary: Vec<SummaryLine>,
+    #[serde(rename = "turn_id")]
     turn: Option<TurnId>,
 }
 
-impl Receipt for MergeReceipt {
-    fn to_json(&self) -> Json {
-        object([
-            ("commit", self.commit.as_ref().map(text).into()),
-            ("committed", Json::Array(self.committed.iter().map(text).collect())),
-            ("bases", Json::Array(self.bases.iter().map(text).collect())),
-            ("turn_id", self.turn.as_ref().map(text).into()),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let hashes = |name: &str| -> Option<Vec<CommitHash>> {
-            json.get(name)?.as_array()?.iter().map(|hash| hash.as_str()?.parse().ok()).collect()
-        };
-        Some(MergeReceipt {
-            commit: optional(json, "commit")?,
-            committed: hashes("committed")?,
-            bases: hashes("bases")?,
-            turn: optional(json, "turn_id")?,
-            ..MergeReceipt::default()
-        })
-    }
-}
+impl Receipt for MergeReceipt {}
 
 impl MergeReceipt {
     /// Reconstructs the result from the merge commit.
@@ -263,7 +246,7 @@ impl<'m> BranchMerge<'m> {
         let call = mutation.call;
         let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
         if conversation.root.is_none() {
-            return Err(Error::invalid("the conversation was purged; there is nothing to merge"));
+            return Err(Error::invalid("the conversation was purged, so it cannot be merged"));
         }
         mutation.open(conversation.clone())?;
         let into = request.into.as_deref().unwrap_or("main");
@@ -271,14 +254,14 @@ impl<'m> BranchMerge<'m> {
         mutation.check_seen(Some(&target), &target.name)?;
         if target.tip.is_none() {
             return Err(Error::invalid(format!(
-                "the branch `{}` has no turns to merge into; fork where you want to go on",
+                "the branch `{}` has no turns to merge into; fork at the turn to continue from instead",
                 target.name
             )));
         }
         let source =
             resolve::find_branch(mutation.reader(), call, conversation.key, &request.from)?;
         if source.as_ref().is_some_and(|source| source.id == target.id) {
-            return Err(Error::invalid("a branch is not merged into itself"));
+            return Err(Error::invalid("a branch cannot be merged into itself; name two branches"));
         }
         Ok(BranchMerge { rings, conversation, target, source, committed: Vec::new() })
     }
@@ -290,7 +273,7 @@ impl<'m> BranchMerge<'m> {
         let target = self.target.clone();
         let ours = self.commit_pending(mutation, &target)?;
         let ours = ours.ok_or_else(|| {
-            Error::invalid(format!("nothing was said on `{}` yet", self.target.name))
+            Error::invalid(format!("the branch `{}` has no turns yet", self.target.name))
         })?;
         let project = mutation.call.project.clone();
         let reader = CommitReader::new(mutation.reader(), &project);
@@ -302,7 +285,7 @@ impl<'m> BranchMerge<'m> {
         }
         let there = reader.commit(theirs.hash)?.facets.ok_or_else(|| {
             Error::invalid(format!(
-                "the facets of {} were erased with a turn; nobody can say what it knew",
+                "the facts of commit {} were purged with one of its turns, so it cannot be merged",
                 theirs.hash.short()
             ))
         })?;
@@ -442,7 +425,7 @@ impl<'m> BranchMerge<'m> {
         let origin = |_| TurnOrigin::default();
         let made = make_chain(mutation, self.target.tip, &[message], origin)?.turns;
         let Some(turn) = made.last() else {
-            return Err(Error::invalid("the summary could not be said"));
+            return Err(Error::invalid("the summary could not be appended as a turn"));
         };
         self.target = mutation.move_branch(&self.target, Some(turn.loc))?;
         Ok(turn.id)
@@ -547,7 +530,7 @@ fn settle(state: &mut FactState, decision: &Decision) -> Result<()> {
             state.conflicts().map(|(id, _, field, _)| format!("{id}.{field}")).collect();
         let open = if open.is_empty() { "there are none".to_owned() } else { open.join(", ") };
         return Err(Error::invalid(format!(
-            "{entity}.{field} is no conflict of this branch; conflicts: {open}"
+            "{entity}.{field} is not in conflict on this branch; the conflicts are {open}"
         )));
     };
     let value = match take {
@@ -557,7 +540,7 @@ fn settle(state: &mut FactState, decision: &Decision) -> Result<()> {
             let found = side.checked_sub(1).and_then(|side| conflict.sides.get(side));
             found.cloned().ok_or_else(|| {
                 let sides = conflict.sides.len();
-                Error::invalid(format!("{entity}.{field} has sides 1 to {sides}, no side {side}"))
+                Error::invalid(format!("{entity}.{field} has no side {side}; give 1 to {sides}"))
             })?
         }
     };

@@ -34,7 +34,7 @@ impl Engine {
             let about = of(records, &call.project, &turn)?;
             let (Some(TurnAnalysis { rings, names }), Content::Kept(body)) = (about, &turn.content)
             else {
-                return Err(Error::invalid("the turn was purged; nothing is known of it"));
+                return Err(Error::invalid("the turn was purged, so it cannot be analysed"));
             };
             Ok(TurnRings { extractor: extractor(), rings, names, text: body_text(body) })
         })

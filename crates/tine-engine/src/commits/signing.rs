@@ -34,8 +34,8 @@ impl Engine {
             let (commit, listed) = reader.named(name)?;
             if !tine_core::sign::verify(key, value, &listed.hash.to_string()) {
                 return Err(Error::invalid(
-                    "the signature does not fit: sign the text of the commit's hash, `sha256:…`, \
-                     with Ed25519, and give key and signature in hexadecimal digits",
+                    "the signature does not match; sign the text of the commit's hash, `sha256:…`, \
+                     with Ed25519, and give key and signature in hexadecimal",
                 ));
             }
             if let Some(existing) = reader.view(commit.clone(), &listed, Vec::new())?.signature {
@@ -43,7 +43,7 @@ impl Engine {
                     return Ok(());
                 }
                 let (what, name) = ("signature", existing.public_key);
-                let advice = "; a commit has one";
+                let advice = "; a commit can have only one";
                 return Err(Error::Exists { what, name, advice });
             }
             let owner =

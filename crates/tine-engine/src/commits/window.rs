@@ -53,14 +53,12 @@ impl PathRange {
             Some(loc) if loc == start => tree.first_half(loc)?,
             Some(loc) => loc,
             None if passes(tree, end, start)? => {
-                return Err(Error::invalid(
-                    "the window's start lies behind its end; give the earlier turn first",
-                ));
+                return Err(Error::invalid("the start of the window is after its end; swap them"));
             }
             None => {
                 return Err(Error::invalid(
-                    "the window is no unbroken stretch of one path: its start is not among the \
-                     turns that lead to its end",
+                    "the start of the window is not on the path to its end; give two turns of one \
+                     path",
                 ));
             }
         };

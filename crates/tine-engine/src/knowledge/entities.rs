@@ -3,6 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use tine_core::facts::reduce::{schema_version, unretracted};
 use tine_core::facts::{
     Observation, ObservationOrder, ObservationOrigin, Schema, Snapshot, reduce, schema,
@@ -14,7 +15,7 @@ use tine_store::{Content, EntityRecord, IndexKey, IndexQuery, ObservationMove, r
 use super::facts::check_fields;
 use super::pages::{self, resume};
 use super::reader::{KnowledgeReader, entity_of};
-use crate::log::change::{parsed, text};
+use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
@@ -152,7 +153,7 @@ impl Engine {
     /// Says what is right. Nothing but a later correction outranks it.
     pub fn correct(&self, call: &Call, request: Correct) -> Result<ObservationView> {
         if request.fields.is_empty() {
-            return Err(Error::invalid("a correction names at least one field"));
+            return Err(Error::invalid("give at least one field to correct"));
         }
         check_fields(&request.fields)?;
         let payload = |request: &Correct| {
@@ -168,23 +169,23 @@ impl Engine {
             let entity = knowledge.canonical_entity(knowledge.require_entity(request.entity)?)?;
             if entity.slot.is_some() {
                 return Err(Error::Unsupported(
-                    "what was said is not corrected but edited: edit the turn".to_owned(),
+                    "a message is not corrected but edited; edit the turn".to_owned(),
                 ));
             }
             let schema = knowledge.newest_schema(&entity.entity_type)?;
             refuse_misfit(&schema, &request.fields)?;
             let draft = mutation.draft(entity.id, &entity.entity_type, ObservationOrigin::Human);
-            let made = mutation.observe(Observation {
+            let observation_id = mutation.observe(Observation {
                 fields: request.fields.clone(),
                 observed_at: request.observed_at.unwrap_or(mutation.now),
                 correction: true,
                 schema_version: schema.version,
                 ..draft
             })?;
-            Ok(made)
+            Ok(CorrectReceipt { observation_id })
         })?;
-        let found = self.observations_by_id(call, &[made])?.pop();
-        Ok(required(found, || format!("observation {made}"))?)
+        let found = self.observations_by_id(call, &[made.observation_id])?.pop();
+        Ok(required(found, || format!("observation {}", made.observation_id))?)
     }
 
     /// Makes two entities one. Their observations stay as they are; an undo parts them again.
@@ -198,16 +199,18 @@ impl Engine {
             let from = knowledge.require_entity(request.from)?;
             let into = knowledge.canonical_entity(knowledge.require_entity(request.into)?)?;
             if from.merged.is_some() {
-                return Err(Error::invalid(format!("{} is merged already", from.id)));
+                return Err(Error::invalid(format!("{} is already merged", from.id)));
             }
             if from.id == into.id {
-                return Err(Error::invalid("an entity is not merged into itself"));
+                return Err(Error::invalid(
+                    "an entity cannot be merged into itself; name two entities",
+                ));
             }
             refuse_structural(&from)?;
             refuse_structural(&into)?;
             if from.entity_type != into.entity_type {
                 return Err(Error::invalid(format!(
-                    "{} is a {}, {} is a {}; only entities of one type are merged",
+                    "{} is a {}, {} is a {}; only entities of one type can be merged",
                     from.id, from.entity_type, into.id, into.entity_type
                 )));
             }
@@ -221,7 +224,7 @@ impl Engine {
     /// are; only what they speak of is noted, and an undo takes the note back.
     pub fn separate_entity(&self, call: &Call, request: Separate) -> Result<EntityView> {
         if request.observations.is_empty() {
-            return Err(Error::invalid("name the observations that speak of the other entity"));
+            return Err(Error::invalid("name the observations that belong to the other entity"));
         }
         let payload = |request: &Separate| {
             let ids = request.observations.iter().map(text).collect();
@@ -264,7 +267,7 @@ impl Engine {
 fn refuse_structural(entity: &EntityRecord) -> Result<()> {
     if entity.slot.is_some() || entity.conversation.is_some() {
         return Err(Error::Unsupported(format!(
-            "{} stands for a {}, which is changed in its tree alone",
+            "{} represents a {}; change it through its conversation",
             entity.id, entity.entity_type
         )));
     }
@@ -293,11 +296,11 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
     for id in &request.observations {
         match here.iter().find(|one| one.id == *id) {
             None => {
-                return Err(Error::invalid(format!("{id} does not speak of {}", entity.id)));
+                return Err(Error::invalid(format!("{id} is not an observation of {}", entity.id)));
             }
             Some(one) if one.retracts.is_some() => {
                 return Err(Error::invalid(format!(
-                    "{id} takes another observation back and goes where that one goes"
+                    "{id} retracts another observation and moves with it; name that one"
                 )));
             }
             Some(_) => {}
@@ -308,7 +311,7 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
             let other = knowledge.canonical_entity(knowledge.require_entity(into)?)?;
             if other.entity_type != entity.entity_type || other.id == entity.id {
                 return Err(Error::invalid(format!(
-                    "{into} is no other {}; leave it out to make a new one",
+                    "{into} is not another {}; omit it to create a new one",
                     entity.entity_type
                 )));
             }
@@ -328,25 +331,12 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
     Ok(other)
 }
 
-impl Receipt for EntityId {
-    fn to_json(&self) -> Json {
-        text(self)
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        json.as_str()?.parse().ok()
-    }
+#[derive(Serialize, Deserialize)]
+struct CorrectReceipt {
+    observation_id: ObservationId,
 }
 
-impl Receipt for ObservationId {
-    fn to_json(&self) -> Json {
-        object([("observation_id", text(self))])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        parsed(json, "observation_id")
-    }
-}
+impl Receipt for CorrectReceipt {}
 
 /// Returns the view of an entity at a point in time.
 pub(super) fn view(

@@ -34,7 +34,9 @@ impl Engine {
             None => append::check_messages(self, &request.messages)?,
         }
         if source.interpret != Interpret::None {
-            return Err(Error::invalid("what turns were read from is not interpreted by itself"));
+            return Err(Error::invalid(
+                "the source of turns cannot be interpreted; set `interpret` to none",
+            ));
         }
         let prepared = self.prepared(&source)?;
         let request = AppendWithSource {
@@ -49,7 +51,7 @@ impl Engine {
                     append::promise(mutation, id)?;
                 }
                 let receipt = append::append(mutation, &read.append)?;
-                let turn = receipt.turns.last().map(|(turn, _)| *turn.id());
+                let turn = receipt.turns.last().map(|one| *one.turn.id());
                 let name = read.source.original_filename.as_deref();
                 sources::keep(mutation, &read.prepared, &read.source.mime_type, name, turn)?;
                 Ok(receipt)

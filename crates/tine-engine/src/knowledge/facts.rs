@@ -1,18 +1,19 @@
 //! Facts that a caller structured itself: logged as the caller's own interpretation, with what
 //! was sent as the source unless another one is named.
 
+use serde::{Deserialize, Serialize};
 use tine_core::facts::{Observation, ObservationOrigin, builtin, identity, observation, schema};
 use tine_core::json::{Json, Object, object};
-use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
-use tine_store::{Edge, EntityRecord, RunRecord, WriteFamilies};
+use tine_core::{EntityId, InterpretationId, ObservationId, SourceId, TurnId};
+use tine_store::{EntityRecord, RunRecord, WriteFamilies};
 
 use super::entities::refuse_misfit;
-use super::relations::{self, edge_from};
+use super::relations::{self, EdgeReceipt, edge_from};
 use super::runs::new_run;
 use super::sources::{self, PreparedSource};
-use crate::log::change::{all_parsed, parsed, text, texts};
+use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
-use crate::tree::resolve;
+use crate::tree::{resolve, views};
 use crate::{Call, Engine, Error, Outcome, Result, TurnRef};
 use crate::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts};
 
@@ -32,15 +33,13 @@ impl Engine {
                 store(mutation, request, &prepared)
             })?;
         let mut relationships = Vec::new();
-        for (edge, created) in &receipt.relationships {
-            let view = self.relationship_of(call, edge)?;
-            let outcome = Outcome::from_created(*created);
-            relationships.push(view.with_outcome(outcome));
+        for EdgeReceipt { edge, outcome } in receipt.relationships {
+            relationships.push(self.relationship_of(call, &edge)?.with_outcome(outcome));
         }
         Ok(StoredFacts {
             source: self.source(call, receipt.source)?,
             interpretation: receipt.run,
-            entities: receipt.entities,
+            entities: receipt.entities.into_iter().map(StoredFact::from).collect(),
             relationships,
             unknown_fields: self.interpretation(call, receipt.run)?.unknown_fields,
             warnings: receipt.warnings,
@@ -52,7 +51,9 @@ impl Engine {
         let (limit, given) =
             (self.limits().facts_per_store, request.entities.len() + request.relationships.len());
         if given == 0 {
-            return Err(Error::invalid("there is nothing to store: no entity, no relationship"));
+            return Err(Error::invalid(
+                "there is nothing to store; give an entity or a relationship",
+            ));
         }
         if given > limit {
             return Err(Error::TooLarge { what: "facts in one store", limit, given });
@@ -61,14 +62,14 @@ impl Engine {
             schema::check_name("a type", &fact.entity_type)?;
             if builtin::is_structural(&fact.entity_type) {
                 return Err(Error::invalid(format!(
-                    "`{}` is made by Tine alone: store the turn, by `store turn`",
+                    "entities of type `{}` are created by Tine; store the turn instead",
                     fact.entity_type
                 )));
             }
             check_fields(&fact.fields)?;
             if fact.fields.is_empty() {
                 let what = &fact.entity_type;
-                return Err(Error::invalid(format!("the {what} has no fields: nothing is said")));
+                return Err(Error::invalid(format!("the {what} has no fields; give at least one")));
             }
         }
         Ok(())
@@ -80,7 +81,9 @@ pub(super) fn check_fields(fields: &Object) -> Result<()> {
     for name in fields.keys() {
         schema::check_name("a field", name)?;
         if observation::reserved(name) {
-            return Err(Error::invalid(format!("`{name}` cannot be a field")));
+            return Err(Error::invalid(format!(
+                "`{name}` is reserved and cannot be a field; choose another name"
+            )));
         }
     }
     Ok(())
@@ -114,68 +117,37 @@ pub(super) fn as_sent(request: &StoreFacts) -> Json {
     ])
 }
 
+#[derive(Serialize, Deserialize)]
 pub(super) struct StoreReceipt {
+    #[serde(rename = "source_id")]
     pub source: SourceId,
     pub run: InterpretationId,
-    pub entities: Vec<StoredFact>,
-    pub relationships: Vec<(Edge, bool)>,
+    pub entities: Vec<FactReceipt>,
+    pub relationships: Vec<EdgeReceipt>,
     /// What callers called fields is content: a repeated call finds it in the run.
+    #[serde(skip)]
     pub unknown_fields: Vec<String>,
     pub warnings: Vec<String>,
 }
 
-impl Receipt for StoreReceipt {
-    fn to_json(&self) -> Json {
-        let fact = |fact: &StoredFact| {
-            object([
-                ("observation_id", text(&fact.observation)),
-                ("entity_id", text(&fact.entity)),
-                ("created", (fact.outcome == Outcome::Created).into()),
-            ])
-        };
-        let related = |(edge, created): &(Edge, bool)| {
-            object([
-                ("key", tine_core::hash::to_hex(&edge.to_bytes()).into()),
-                ("created", (*created).into()),
-            ])
-        };
-        object([
-            ("source_id", text(&self.source)),
-            ("run", text(&self.run)),
-            ("entities", Json::Array(self.entities.iter().map(fact).collect())),
-            ("relationships", Json::Array(self.relationships.iter().map(related).collect())),
-            ("warnings", texts(&self.warnings)),
-        ])
-    }
+#[derive(Serialize, Deserialize)]
+pub(super) struct FactReceipt {
+    #[serde(rename = "entity_id")]
+    pub entity: EntityId,
+    #[serde(rename = "observation_id")]
+    observation: ObservationId,
+    #[serde(rename = "created", with = "views::created")]
+    outcome: Outcome,
+}
 
-    fn from_json(json: &Json) -> Option<Self> {
-        let outcome = |json: &Json| {
-            let created = json.get("created")?.as_bool()?;
-            Some(Outcome::from_created(created))
-        };
-        let fact = |json: &Json| {
-            Some(StoredFact {
-                entity: parsed(json, "entity_id")?,
-                observation: parsed(json, "observation_id")?,
-                outcome: outcome(json)?,
-            })
-        };
-        let related = |json: &Json| {
-            let key = tine_core::hash::from_hex(json.get("key")?.as_str()?)?;
-            Some((Edge::from_bytes(&key)?, json.get("created")?.as_bool()?))
-        };
-        let entities = json.get("entities")?.as_array()?.iter();
-        let relationships = json.get("relationships")?.as_array()?.iter();
-        Some(StoreReceipt {
-            source: parsed(json, "source_id")?,
-            run: parsed(json, "run")?,
-            entities: entities.map(fact).collect::<Option<_>>()?,
-            relationships: relationships.map(related).collect::<Option<_>>()?,
-            unknown_fields: Vec::new(),
-            warnings: all_parsed(json, "warnings")?,
-        })
+impl From<FactReceipt> for StoredFact {
+    fn from(made: FactReceipt) -> Self {
+        let FactReceipt { entity, observation, outcome } = made;
+        StoredFact { entity, observation, outcome }
     }
 }
+
+impl Receipt for StoreReceipt {}
 
 pub(super) fn store(
     mutation: &mut Mutation<'_>,
@@ -206,7 +178,8 @@ pub(super) fn store(
     for wanted in &request.relationships {
         let edge = edge_from(mutation, wanted, &made)?;
         let created = mutation.relate(&edge, wanted.metadata.clone(), false)?;
-        receipt.relationships.push((edge, created));
+        let outcome = Outcome::from_created(created);
+        receipt.relationships.push(EdgeReceipt { edge, outcome });
     }
     let mut detail = Object::new();
     detail.insert("kind", AGENT.into());
@@ -260,7 +233,7 @@ fn store_fact(
         ..draft
     })?;
     let outcome = Outcome::from_created(created);
-    receipt.entities.push(StoredFact { entity: entity.id, observation, outcome });
+    receipt.entities.push(FactReceipt { entity: entity.id, observation, outcome });
     Ok(())
 }
 

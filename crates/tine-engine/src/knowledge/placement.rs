@@ -187,8 +187,8 @@ fn slot_of_turn(mutation: &Mutation<'_>, given: &str, message: &Message) -> Resu
     }
     let Some(slot) = turn.origin.slot else {
         return Err(Error::Invalid(format!(
-            "the turn {id} was not stored under an id of a host, so it has no versions there; \
-             edit that turn, or give a `turn_id` of your own"
+            "the turn {id} was not stored with a `turn_id`, so it has no versions under one; \
+             edit that turn, or give a new `turn_id`"
         )));
     };
     if slot.role != message.role || slot.tool_call_id != message.tool_call_id {
@@ -198,7 +198,7 @@ fn slot_of_turn(mutation: &Mutation<'_>, given: &str, message: &Message) -> Resu
         };
         return Err(Error::Invalid(format!(
             "the turn {id} was stored as `{}` of {}, and this is a message of {}; \
-             give `{}` as `turn_id` to store it beside that turn, or an id of its own",
+             give `{}` as `turn_id` to store it beside that turn, or a new one",
             slot.turn_id,
             of(slot.role, &slot.tool_call_id),
             of(message.role, &message.tool_call_id),

@@ -50,11 +50,10 @@ impl Engine {
                 && view.snapshot.fields.get(field).is_none()
             {
                 let present: Vec<&str> = view.snapshot.fields.keys().collect();
-                return Err(Error::NotFound {
-                    what: "field",
-                    name: format!("{field}` of {id}, which has `{}", present.join("`, `")),
-                    advice: "",
-                });
+                return Err(Error::not_found(
+                    "field",
+                    format!("{field}` of {id}, which has `{}", present.join("`, `")),
+                ));
             }
             let mut texts = SourceTexts::new(self.limits());
             let mut found = Vec::new();

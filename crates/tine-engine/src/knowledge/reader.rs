@@ -67,11 +67,7 @@ impl<'r> KnowledgeReader<'r> {
 
     /// Returns an entity that a caller names.
     pub(crate) fn require_entity(&self, id: EntityId) -> Result<EntityRecord> {
-        self.entity(id)?.ok_or_else(|| Error::NotFound {
-            what: "entity",
-            name: id.to_string(),
-            advice: "",
-        })
+        self.entity(id)?.ok_or_else(|| Error::not_found("entity", id))
     }
 
     /// Returns the entity that this one was merged into, or itself.
@@ -94,7 +90,7 @@ impl<'r> KnowledgeReader<'r> {
             }
             entity = required(self.entity(into)?, || format!("entity {into}"))?;
         }
-        Err(Error::invalid("these entities are merged in too many steps"))
+        Err(Error::invalid("these entities were merged in too many steps"))
     }
 
     /// Returns all entities that are the same as this one, the one that stands for them first.
@@ -116,11 +112,7 @@ impl<'r> KnowledgeReader<'r> {
     }
 
     pub(crate) fn require_source(&self, id: SourceId) -> Result<SourceRecord> {
-        self.source(id)?.ok_or_else(|| Error::NotFound {
-            what: "source",
-            name: id.to_string(),
-            advice: "",
-        })
+        self.source(id)?.ok_or_else(|| Error::not_found("source", id))
     }
 
     pub(crate) fn run(&self, id: InterpretationId) -> Result<Option<RunRecord>> {
@@ -128,11 +120,7 @@ impl<'r> KnowledgeReader<'r> {
     }
 
     pub(crate) fn require_run(&self, id: InterpretationId) -> Result<RunRecord> {
-        self.run(id)?.ok_or_else(|| Error::NotFound {
-            what: "interpretation",
-            name: id.to_string(),
-            advice: "",
-        })
+        self.run(id)?.ok_or_else(|| Error::not_found("interpretation", id))
     }
 
     pub(crate) fn relationship(&self, edge: &Edge) -> Result<Option<RelationshipRecord>> {

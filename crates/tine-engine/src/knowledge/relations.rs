@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use tine_core::facts::{Endpoint, ObservationOrigin, Relation};
 use tine_core::hash::{from_hex, to_hex};
 use tine_core::json::{Json, Object, object};
@@ -16,8 +17,8 @@ use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
 use crate::Referrer;
 use crate::log::change::{LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
-use crate::tree::resolve;
 use crate::tree::shown::{SegmentRun, Tree, TurnState};
+use crate::tree::{resolve, views};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result, TurnRef};
 use crate::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
 
@@ -33,26 +34,26 @@ impl Engine {
                 mutation.open_project_log()?;
                 let edge = edge_from(mutation, request, &[])?;
                 let created = mutation.relate(&edge, object_of(&request.metadata)?, false)?;
-                Ok(EdgeReceipt { edge, created })
+                Ok(EdgeReceipt { edge, outcome: Outcome::from_created(created) })
             })?;
-        let outcome = Outcome::from_created(receipt.created);
-        Ok(self.relationship_of(call, &receipt.edge)?.with_outcome(outcome))
+        Ok(self.relationship_of(call, &receipt.edge)?.with_outcome(receipt.outcome))
     }
 
-    /// Removes a relationship; an undo brings it back. What Tine made along with a turn stays.
+    /// Removes a relationship; an undo restores it. Relationships that belong to a turn stay.
     pub fn delete_relationship(&self, call: &Call, request: NewRelationship) -> Result<()> {
         self.mutate(call, "delete_relationship", request, as_sent, |mutation, request| {
             mutation.open_project_log()?;
             let edge = edge_from(mutation, request, &[])?;
             let existing = mutation.knowledge().relationship(&edge)?;
-            let existing = existing.ok_or_else(|| Error::NotFound {
-                what: "relationship",
-                name: format!("{} {} {}", edge.source, edge.relation, edge.target),
-                advice: "",
+            let existing = existing.ok_or_else(|| {
+                let name = format!("{} {} {}", edge.source, edge.relation, edge.target);
+                Error::not_found("relationship", name)
             })?;
             if existing.structural {
                 return Err(Error::Unsupported(
-                    "this relationship follows from a turn and stays as long as it".to_owned(),
+                    "this relationship belongs to a turn and cannot be removed on its own; delete the \
+                     turn"
+                        .to_owned(),
                 ));
             }
             mutation.remove_record(RecordKey::Relationship(edge))
@@ -290,7 +291,7 @@ fn object_of(metadata: &Json) -> Result<Json> {
         Json::Null => Ok(Json::Object(Object::new())),
         Json::Object(_) => Ok(metadata.clone()),
         other => Err(Error::invalid(format!(
-            "the metadata of a relationship is an object, not {}",
+            "the metadata of a relationship must be an object, not {}",
             other.type_name()
         ))),
     }
@@ -308,7 +309,9 @@ pub(super) fn edge_from(
     let source = endpoint(&knowledge, mutation.call, &wanted.source, made)?;
     let target = endpoint(&knowledge, mutation.call, &wanted.target, made)?;
     if source == target {
-        return Err(Error::invalid("a thing is not related to itself"));
+        return Err(Error::invalid(
+            "something cannot be related to itself; name two different ends",
+        ));
     }
     Ok(Edge { relation, source, target })
 }
@@ -334,15 +337,17 @@ fn endpoint(
             let found = resolve::conversation(knowledge.records, call, &id)?;
             let Some(entity) = knowledge.conversation_entity(&found.id)? else {
                 return Err(Error::invalid(format!(
-                    "the conversation `{id}` has no entity yet: nothing was stored in it by slots; \
-                     relate one of its turns"
+                    "the conversation `{id}` has no entity, because no turn was stored in it with a \
+                     `turn_id`; relate one of its turns instead"
                 )));
             };
             Endpoint::Entity(entity)
         }
         End::InCall(nth) => {
             let id = made.get(*nth).ok_or_else(|| {
-                Error::invalid(format!("there is no entity {nth} in this call; they count from 0"))
+                Error::invalid(format!(
+                    "there is no entity {nth} in this call; entities are counted from 0"
+                ))
             })?;
             Endpoint::Entity(*id)
         }
@@ -365,21 +370,32 @@ pub(super) fn as_sent(request: &NewRelationship) -> Json {
     ])
 }
 
-struct EdgeReceipt {
-    edge: Edge,
-    created: bool,
+#[derive(Serialize, Deserialize)]
+pub(super) struct EdgeReceipt {
+    #[serde(rename = "key", with = "edge_digits")]
+    pub edge: Edge,
+    #[serde(rename = "created", with = "views::created")]
+    pub outcome: Outcome,
 }
 
-impl Receipt for EdgeReceipt {
-    fn to_json(&self) -> Json {
-        object([("key", to_hex(&self.edge.to_bytes()).into()), ("created", self.created.into())])
+/// An edge in receipts: the hexadecimal digits of its bytes.
+mod edge_digits {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use tine_core::hash::{from_hex, to_hex};
+    use tine_store::Edge;
+
+    pub(super) fn serialize<S: Serializer>(edge: &Edge, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&to_hex(&edge.to_bytes()))
     }
 
-    fn from_json(json: &Json) -> Option<Self> {
-        let edge = Edge::from_bytes(&from_hex(json.get("key")?.as_str()?)?)?;
-        Some(EdgeReceipt { edge, created: json.get("created")?.as_bool()? })
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Edge, D::Error> {
+        let edge = from_hex(&String::deserialize(input)?).and_then(|it| Edge::from_bytes(&it));
+        edge.ok_or_else(|| D::Error::custom("expected the digits of an edge"))
     }
 }
+
+impl Receipt for EdgeReceipt {}
 
 /// References that are listed when a deletion is refused.
 const LISTED: usize = 100;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tine_analysis::{Interpreter, InterpreterKind};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, InterpretationId, SourceId, Timestamp};
@@ -39,14 +40,14 @@ pub struct Interpreters {
 }
 
 impl Interpreters {
-    /// The one that is built in, and no other.
+    /// Returns the built-in interpreter alone.
     pub fn rules() -> Self {
         let rules: Arc<dyn Interpreter> = Arc::new(tine_analysis::rules::Rules);
         let by_name = BTreeMap::from([(RULES.to_owned(), rules)]);
         Interpreters { by_name, default: RULES.to_owned() }
     }
 
-    /// Another one besides.
+    /// Adds an interpreter.
     pub fn with(mut self, interpreter: Arc<dyn Interpreter>) -> Self {
         self.by_name.insert(interpreter.about().name, interpreter);
         self
@@ -63,7 +64,7 @@ impl Interpreters {
         self.by_name.get(name).ok_or_else(|| {
             let available: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             Error::invalid(format!(
-                "there is no interpreter `{name}` here; there are: {}",
+                "there is no interpreter `{name}` here; available: {}",
                 available.join(", ")
             ))
         })
@@ -147,18 +148,10 @@ pub(crate) fn queue(
 }
 
 /// The runs that a call queued.
+#[derive(Serialize, Deserialize)]
 struct QueuedRuns(Vec<InterpretationId>);
 
-impl Receipt for QueuedRuns {
-    fn to_json(&self) -> Json {
-        texts(&self.0)
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let ids = json.as_array()?.iter().map(|id| id.as_str()?.parse().ok());
-        Some(QueuedRuns(ids.collect::<Option<_>>()?))
-    }
-}
+impl Receipt for QueuedRuns {}
 
 impl Engine {
     /// Returns one run, with everything that was kept of it.
@@ -258,9 +251,7 @@ impl Engine {
             && request.until.is_none()
             && !request.failed
         {
-            return Err(Error::invalid(
-                "say which sources: their ids, or a mime type, a time, or the failed ones",
-            ));
+            return Err(Error::invalid("choose sources by id, mime type, time or failure"));
         }
         let sources = match by_filter {
             true => self.sources_to_read(call, &request)?,
@@ -358,7 +349,7 @@ impl Engine {
                 let failed = mutation.knowledge().require_run(*id)?;
                 if failed.status != RunStatus::Failed {
                     return Err(Error::invalid(format!(
-                        "{id} is {}; only a failed run is tried again, others are reinterpreted",
+                        "{id} is {}; only a failed run can be retried; reinterpret the source instead",
                         failed.status.as_str()
                     )));
                 }

@@ -1,7 +1,7 @@
 //! Schemas: the built-in types, and those that a project registers, version by version.
 
+use serde::{Deserialize, Serialize};
 use tine_core::facts::{Schema, builtin};
-use tine_core::json::{Json, object};
 use tine_store::{Family, ReadFamilies, RecordQuery, SchemaRecord};
 
 use super::reader::KnowledgeReader;
@@ -19,24 +19,24 @@ impl Engine {
     pub fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
         if builtin::is_structural(&request.schema.entity_type) {
             return Err(Error::invalid(format!(
-                "`{}` is Tine's own type and stays as it is",
+                "`{}` is a built-in type and cannot be changed",
                 request.schema.entity_type
             )));
         }
         let payload = |request: &NewSchema| request.schema.to_json();
-        let (schema, _) =
+        let (receipt, _) =
             self.mutate(call, "register_schema", request, payload, |mutation, request| {
                 mutation.open_project_log()?;
                 let newest = mutation.knowledge().newest_schema(&request.schema.entity_type)?;
                 let schema = Schema { version: newest.version, ..request.schema.clone() };
                 if schema == newest {
-                    return Ok(newest);
+                    return Ok(SchemaReceipt { schema: newest });
                 }
                 let schema = Schema { version: newest.version + 1, ..schema };
                 mutation.set_record(&SchemaRecord(schema.clone()))?;
-                Ok(schema)
+                Ok(SchemaReceipt { schema })
             })?;
-        Ok(schema)
+        Ok(receipt.schema)
     }
 
     /// Returns a schema: the newest of a type, or one version.
@@ -76,12 +76,10 @@ impl Engine {
     }
 }
 
-impl Receipt for Schema {
-    fn to_json(&self) -> Json {
-        object([("schema", Schema::to_json(self))])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Schema::from_json(json.get("schema")?).ok()
-    }
+/// The schema as it was registered.
+#[derive(Serialize, Deserialize)]
+struct SchemaReceipt {
+    schema: Schema,
 }
+
+impl Receipt for SchemaReceipt {}

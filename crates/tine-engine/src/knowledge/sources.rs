@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::reader::KnowledgeReader;
 use super::turns::{self, TurnReceipt, interpret_payload};
 use super::{pages, runs};
-use crate::log::change::{all_parsed, optional, parsed, text, texts};
+use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
 use crate::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource};
+use serde::{Deserialize, Serialize};
 use tine_analysis::{Material, Subject};
 use tine_core::facts::{Envelope, envelope};
 use tine_core::hash::Hasher;
@@ -69,7 +70,7 @@ impl PreparedSource {
 }
 
 fn unreadable(error: std::io::Error) -> Error {
-    Error::invalid(format!("the bytes to be stored cannot be read: {error}; nothing was stored"))
+    Error::invalid(format!("the bytes to store cannot be read: {error}; nothing was stored"))
 }
 
 /// Returns the id of the source with these bytes.
@@ -90,7 +91,9 @@ pub(crate) fn is_text(mime_type: &str) -> bool {
         || essence.ends_with("+xml")
 }
 
+#[derive(Serialize, Deserialize)]
 pub(super) struct SourceReceipt {
+    #[serde(rename = "source_id")]
     pub source: SourceId,
     pub created: bool,
     pub turn: Option<TurnReceipt>,
@@ -98,30 +101,7 @@ pub(super) struct SourceReceipt {
     pub warnings: Vec<String>,
 }
 
-impl Receipt for SourceReceipt {
-    fn to_json(&self) -> Json {
-        object([
-            ("source_id", text(&self.source)),
-            ("created", self.created.into()),
-            ("turn", self.turn.as_ref().map(Receipt::to_json).into()),
-            ("run", self.run.as_ref().map(text).into()),
-            ("warnings", texts(&self.warnings)),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(SourceReceipt {
-            source: parsed(json, "source_id")?,
-            created: json.get("created")?.as_bool()?,
-            turn: match json.get("turn")? {
-                Json::Null => None,
-                turn => Some(TurnReceipt::from_json(turn)?),
-            },
-            run: optional(json, "run")?,
-            warnings: all_parsed(json, "warnings")?,
-        })
-    }
-}
+impl Receipt for SourceReceipt {}
 
 impl Engine {
     /// Keeps bytes. The envelope of a turn is also placed as a turn, where it names its
@@ -298,7 +278,7 @@ pub(crate) fn keep(
     if let Some(existing) = mutation.knowledge().source(id)? {
         if existing.purged {
             return Err(Error::Unsupported(format!(
-                "these bytes were purged as source {id} and do not come back"
+                "these bytes were purged as source {id} and cannot be stored again"
             )));
         }
         return Ok((existing, false));
@@ -344,7 +324,9 @@ fn write_pieces(
         }
     }
     if hash.finish() != prepared.digest {
-        return Err(Error::invalid("the bytes changed while they were stored; nothing was stored"));
+        return Err(Error::invalid(
+            "the bytes changed while they were being read; nothing was stored",
+        ));
     }
     Ok(())
 }

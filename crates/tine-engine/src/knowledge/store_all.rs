@@ -7,19 +7,20 @@
 //!
 //! A rehearsal runs the same rules and keeps nothing.
 
+use serde::{Deserialize, Serialize};
 use tine_core::facts::{Endpoint, Relation, envelope};
 use tine_core::json::{Json, object};
-use tine_core::{ProjectId, SourceId};
+use tine_core::{InterpretationId, ProjectId, SourceId};
 use tine_store::{Edge, Read};
 
 use super::facts::{self, StoreReceipt};
+use super::relations::EdgeReceipt;
 use super::sources::{self, PreparedSource, SourceReceipt};
 use super::turns::{self, TurnReceipt};
-use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
-use crate::tree::views::ViewOrId;
+use crate::tree::views::{self, ViewOrId};
 use crate::{Call, Engine, Error, Outcome, Result};
-use crate::{NewSource, StoreFacts, StoreTurn, StoredParts};
+use crate::{NewSource, StoreFacts, StoreTurn, StoredFact, StoredParts};
 use crate::{StoreCombined, StoredCombined, StoredRelationship};
 
 /// What is stored, with the digests that were taken before the transaction.
@@ -35,7 +36,7 @@ impl Engine {
     pub fn store_combined(&self, call: &Call, request: StoreCombined) -> Result<StoredCombined> {
         let StoreCombined { turn, source, facts, dry_run } = request;
         if turn.is_none() && source.is_none() && facts.is_none() {
-            return Err(Error::invalid("there is nothing to store: no turn, no bytes, no facts"));
+            return Err(Error::invalid("there is nothing to store; give a turn, bytes or facts"));
         }
         if let Some(turn) = &turn {
             self.check_turn(turn)?;
@@ -47,7 +48,7 @@ impl Engine {
             None => None,
             Some(source) if envelope::is_envelope(&source.mime_type) => {
                 return Err(Error::invalid(
-                    "the envelope of a turn is stored by itself; here, give the turn",
+                    "a turn envelope cannot be part of a combined store; give the turn instead",
                 ));
             }
             Some(source) => {
@@ -61,15 +62,15 @@ impl Engine {
             (facts, sent)
         });
         let parts = CombinedParts { turn, source, facts };
-        let (receipt, replay) =
+        let (mut receipt, replay) =
             self.mutate_if(!dry_run, call, "store_together", parts, payload, store)?;
-        let turn = match receipt.turn {
+        let turn = match receipt.turn.take() {
             None => None,
             Some(turn) => {
                 Some(self.finish_turn(call, TurnReceipt { run: None, ..turn }, replay, false)?)
             }
         };
-        let mut parts = receipt.parts;
+        let mut parts = receipt.parts();
         if let Some(run) = parts.interpretation.filter(|_| replay.replayed) {
             parts.unknown_fields = self.interpretation(call, run)?.unknown_fields;
         }
@@ -94,24 +95,21 @@ fn payload(parts: &CombinedParts) -> Json {
 }
 
 fn store(mutation: &mut Mutation<'_>, parts: &CombinedParts) -> Result<CombinedReceipt> {
-    let mut done = StoredParts::default();
-    let turn = match &parts.turn {
-        None => None,
-        Some(turn) => Some(turns::store_with_run(mutation, turn)?),
-    };
-    let message_of_turn = match &turn {
+    let mut done = CombinedReceipt::default();
+    if let Some(turn) = &parts.turn {
+        done.turn = Some(turns::store_with_run(mutation, turn)?);
+    }
+    let message_of_turn = match &done.turn {
         Some(TurnReceipt { turn: ViewOrId::View(view), observation, .. }) => {
             Some((view.id, Endpoint::Entity(observation.entity)))
         }
         _ => None,
     };
-    if let Some(turn) = &turn {
-        done.runs.extend(turn.run);
-    }
+    done.runs.extend(done.turn.as_ref().and_then(|turn| turn.run));
     if let Some((source, prepared)) = &parts.source {
         let kept = sources::store(mutation, source, prepared, None, None)?;
         let SourceReceipt { source, created, run, warnings, .. } = kept;
-        done.source = Some((source, Outcome::from_created(created)));
+        done.source = Some(KeptReceipt { source, outcome: Outcome::from_created(created) });
         done.runs.extend(run);
         done.warnings.extend(warnings);
         if let Some((_, message)) = message_of_turn {
@@ -120,7 +118,7 @@ fn store(mutation: &mut Mutation<'_>, parts: &CombinedParts) -> Result<CombinedR
     }
     if let Some((facts, prepared)) = &parts.facts {
         let mut facts = facts.clone();
-        facts.source = facts.source.or(done.source.map(|(id, _)| id));
+        facts.source = facts.source.or(done.source.map(|kept| kept.source));
         if let Some((turn, _)) = message_of_turn {
             for fact in &mut facts.entities {
                 fact.turn.get_or_insert_with(|| turn.into());
@@ -133,9 +131,9 @@ fn store(mutation: &mut Mutation<'_>, parts: &CombinedParts) -> Result<CombinedR
                 relate(mutation, Relation::RefersTo, message, about, false)?;
             }
         }
-        take_facts(&mut done, kept);
+        done.facts = Some(kept);
     }
-    Ok(CombinedReceipt { turn, parts: done })
+    Ok(done)
 }
 
 fn relate(
@@ -149,76 +147,50 @@ fn relate(
     Ok(())
 }
 
-fn take_facts(parts: &mut StoredParts, kept: StoreReceipt) {
-    parts.facts_source = Some(kept.source);
-    parts.interpretation = Some(kept.run);
-    parts.entities = kept.entities;
-    parts.unknown_fields = kept.unknown_fields;
-    parts.warnings.extend(kept.warnings);
-    let edges = kept.relationships.into_iter();
-    parts.relationships = edges
-        .map(|(edge, created)| StoredRelationship {
-            relation: edge.relation,
-            source: edge.source,
-            target: edge.target,
-            outcome: Outcome::from_created(created),
-        })
-        .collect();
-}
-
 /// What a store did, as a repeated call finds it.
+#[derive(Default, Serialize, Deserialize)]
 struct CombinedReceipt {
     turn: Option<TurnReceipt>,
-    parts: StoredParts,
+    source: Option<KeptReceipt>,
+    facts: Option<StoreReceipt>,
+    runs: Vec<InterpretationId>,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct KeptReceipt {
+    #[serde(rename = "source_id")]
+    source: SourceId,
+    #[serde(rename = "created", with = "views::created")]
+    outcome: Outcome,
+}
+
+impl CombinedReceipt {
+    /// Returns everything that was stored except the turn.
+    fn parts(self) -> StoredParts {
+        let mut parts = StoredParts {
+            source: self.source.map(|kept| (kept.source, kept.outcome)),
+            runs: self.runs,
+            warnings: self.warnings,
+            ..StoredParts::default()
+        };
+        if let Some(facts) = self.facts {
+            parts.facts_source = Some(facts.source);
+            parts.interpretation = Some(facts.run);
+            parts.entities = facts.entities.into_iter().map(StoredFact::from).collect();
+            parts.unknown_fields = facts.unknown_fields;
+            parts.warnings.extend(facts.warnings);
+            let related = facts.relationships.into_iter().map(|EdgeReceipt { edge, outcome }| {
+                let Edge { relation, source, target } = edge;
+                StoredRelationship { relation, source, target, outcome }
+            });
+            parts.relationships = related.collect();
+        }
+        parts
+    }
 }
 
 impl Receipt for CombinedReceipt {
-    fn to_json(&self) -> Json {
-        let facts = self.parts.interpretation.zip(self.parts.facts_source).map(|(run, source)| {
-            let related = self.parts.relationships.iter().map(|it| {
-                let edge = Edge { relation: it.relation, source: it.source, target: it.target };
-                (edge, it.outcome == Outcome::Created)
-            });
-            let receipt = StoreReceipt {
-                source,
-                run,
-                entities: self.parts.entities.clone(),
-                relationships: related.collect(),
-                unknown_fields: self.parts.unknown_fields.clone(),
-                warnings: Vec::new(),
-            };
-            receipt.to_json()
-        });
-        let source = self.parts.source.map(|(id, outcome)| {
-            object([("source_id", text(&id)), ("created", (outcome == Outcome::Created).into())])
-        });
-        object([
-            ("turn", self.turn.as_ref().map(Receipt::to_json).into()),
-            ("source", source.into()),
-            ("facts", facts.into()),
-            ("runs", texts(&self.parts.runs)),
-            ("warnings", texts(&self.parts.warnings)),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let mut parts = StoredParts::default();
-        if let Some(facts) = json.get("facts").filter(|facts| !facts.is_null()) {
-            take_facts(&mut parts, StoreReceipt::from_json(facts)?);
-        }
-        if let Some(source) = json.get("source").filter(|source| !source.is_null()) {
-            let id: SourceId = parsed(source, "source_id")?;
-            parts.source = Some((id, Outcome::from_created(source.get("created")?.as_bool()?)));
-        }
-        parts.runs = all_parsed(json, "runs")?;
-        parts.warnings.extend(all_parsed::<String>(json, "warnings")?);
-        let turn = match json.get("turn")? {
-            Json::Null => None,
-            turn => Some(TurnReceipt::from_json(turn)?),
-        };
-        Some(CombinedReceipt { turn, parts })
-    }
-
     fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
         self.turn.iter_mut().try_for_each(|turn| turn.load_views(records, project))
     }

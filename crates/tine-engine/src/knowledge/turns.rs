@@ -2,6 +2,7 @@
 //!
 //! Whatever becomes of a turn where it is placed, every store adds an observation to its slot.
 
+use serde::{Deserialize, Serialize};
 use tine_core::facts::envelope;
 use tine_core::facts::reduce::unretracted;
 use tine_core::facts::{
@@ -14,11 +15,11 @@ use tine_store::{Edge, EntityRecord, Read, Root, Turn};
 
 use super::placement::{BranchLine, VERSIONS_TRIED, place, slot};
 use crate::knowledge::{runs, sources};
-use crate::log::change::{all_parsed, optional, parsed, text, texts};
+use crate::log::change::{text, texts};
 use crate::log::mutation::{Mutation, Receipt, Replay};
 use crate::ops::append::{message_payload, refuse_purged};
 use crate::ops::conversation::create;
-use crate::tree::views::ViewOrId;
+use crate::tree::views::{self, ViewOrId};
 use crate::{BranchView, Call, Engine, Error, Outcome, Result, TurnView};
 use crate::{Interpret, InterpretationView, StoreTurn, StoredTurn};
 
@@ -122,48 +123,24 @@ pub(super) fn interpret_payload(how: Interpret, by: Option<&str>, payload: &mut 
 }
 
 /// What a store did, as a repeated call finds it.
+#[derive(Serialize, Deserialize)]
 pub(super) struct TurnReceipt {
+    #[serde(rename = "turn_id")]
     pub turn: ViewOrId<TurnView>,
+    #[serde(rename = "created", with = "views::created")]
     pub outcome: Outcome,
     pub slot: Slot,
+    #[serde(rename = "observation_id")]
     pub observation: ObservationId,
     pub superseded: Option<TurnId>,
     pub branch: BranchView,
+    #[serde(rename = "source_id")]
     pub source: Option<SourceId>,
     pub run: Option<tine_core::InterpretationId>,
     pub warnings: Vec<String>,
 }
 
 impl Receipt for TurnReceipt {
-    fn to_json(&self) -> Json {
-        object([
-            ("turn_id", self.turn.to_json()),
-            ("created", (self.outcome == Outcome::Created).into()),
-            ("slot", self.slot.to_json()),
-            ("observation_id", text(&self.observation)),
-            ("superseded", self.superseded.as_ref().map(text).into()),
-            ("branch", self.branch.to_json()),
-            ("source_id", self.source.as_ref().map(text).into()),
-            ("run", self.run.as_ref().map(text).into()),
-            ("warnings", texts(&self.warnings)),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let created = json.get("created")?.as_bool()?;
-        Some(TurnReceipt {
-            turn: ViewOrId::from_json(json.get("turn_id")?)?,
-            outcome: Outcome::from_created(created),
-            slot: Slot::from_json(json.get("slot")?)?,
-            observation: parsed(json, "observation_id")?,
-            superseded: optional(json, "superseded")?,
-            branch: BranchView::from_json(json.get("branch")?)?,
-            source: optional(json, "source_id")?,
-            run: optional(json, "run")?,
-            warnings: all_parsed(json, "warnings")?,
-        })
-    }
-
     fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
         self.turn.load_views(records, project)
     }
@@ -264,7 +241,7 @@ fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationI
         return record.and_then(|record| record.conversation).ok_or_else(|| Error::NotFound {
             what: "conversation with the entity",
             name: given.to_owned(),
-            advice: "; give the conversation's own id to begin a new one",
+            advice: "; give the conversation's id to create it",
         });
     }
     Ok(ConversationId::new(given, mutation.engine.limits())?)
@@ -379,7 +356,7 @@ fn envelope_of(
     receipt: &TurnReceipt,
 ) -> Result<SourceId> {
     let ViewOrId::View(turn) = &receipt.turn else {
-        return Err(Error::invalid("a turn that was just stored is known"));
+        return Err(Error::invalid("the stored turn could not be found again"));
     };
     let envelope = Envelope {
         content: spoken(&request.message.body)?,

@@ -87,7 +87,7 @@ impl Engine {
             }
             if since.elapsed() > LONGEST_WAIT {
                 return Err(Error::Unsupported(format!(
-                    "{id} is still at work elsewhere; ask for it later"
+                    "{id} is still running elsewhere; read it again later"
                 )));
             }
             std::thread::sleep(Duration::from_millis(20));

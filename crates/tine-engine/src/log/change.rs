@@ -14,7 +14,8 @@ use tine_core::{
 };
 use tine_store::{Family, RecordKey, Turn};
 
-pub(crate) use tine_core::json::text_fields::{all_parsed, optional, parsed, text, texts};
+use tine_core::json::text_fields::optional;
+pub(crate) use tine_core::json::text_fields::{parsed, text, texts};
 
 use crate::log::canonical_writer::{ObjectWriter, canonicalize, write_array};
 

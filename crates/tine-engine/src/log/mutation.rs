@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
-use tine_core::json::{self, Json, Object};
+use tine_core::json::{Json, Object};
 use tine_core::{
     BranchId, ConversationId, Digest, EntityId, InterpretationId, Name, OperationHash, ProjectId,
     Timestamp, TurnHash, TurnId,
@@ -15,30 +17,22 @@ use tine_store::{
     Project, Read, Root, Turn, TurnLoc, Visibility, Write, required,
 };
 
-use crate::log::canonical_writer::{canonicalize, parse_canonical};
+use crate::log::canonical_writer::canonicalize;
 use crate::log::change::{BookmarkImage, BranchImage, LoggedChange, OperationDetail};
 use crate::tree::shown::{Tree, hide};
 use crate::tree::views::{self, ViewOrId};
-use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
+use crate::{
+    BookmarkView, BranchView, Call, ConversationView, Engine, Error, Purged, Result, TurnView,
+    Undone,
+};
 
 /// The answer to a change, as stored for replays. It holds no content: content is looked up again,
 /// so that an erasure leaves nothing here.
-///
-/// A receipt is written in one place: `to_json`, or, where every append pays for it,
-/// `to_canonical`. Each follows from the other.
-pub(crate) trait Receipt: Sized {
-    /// Returns the receipt as a value.
-    fn to_json(&self) -> Json {
-        parse_canonical(&self.to_canonical())
+pub(crate) trait Receipt: Serialize + DeserializeOwned {
+    /// Reads a receipt, also one of an earlier release.
+    fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
     }
-
-    /// Returns the text that is stored: the canonical form of the value.
-    fn to_canonical(&self) -> String {
-        self.to_json().to_canonical()
-    }
-
-    /// Reads a receipt.
-    fn from_json(json: &Json) -> Option<Self>;
 
     /// Loads the views that a replayed answer only names. Runs in the call's transaction, so that
     /// all records come from one snapshot.
@@ -47,22 +41,21 @@ pub(crate) trait Receipt: Sized {
     }
 }
 
+macro_rules! receipts {
+    ($($type:ty),*) => {
+        $(impl Receipt for $type {})*
+    };
+}
+
+// Answers without content are their own receipts.
+receipts! { (), BookmarkView, BranchView, EntityId, Purged, Undone }
+
 /// What an idempotency key covers, as canonical JSON.
 pub(crate) struct Payload(pub String);
 
 impl From<Json> for Payload {
     fn from(json: Json) -> Self {
         Payload(json.to_canonical())
-    }
-}
-
-impl Receipt for () {
-    fn to_json(&self) -> Json {
-        Json::Null
-    }
-
-    fn from_json(_: &Json) -> Option<Self> {
-        Some(())
     }
 }
 
@@ -259,10 +252,7 @@ fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Res
     if idempotency.fingerprint != *fingerprint {
         return Err(Error::IdempotencyMismatch { key: key.to_owned() });
     }
-    let receipt = json::parse(idempotency.answer.as_bytes(), json::MAX_DEPTH)
-        .ok()
-        .and_then(|json| R::from_json(&json));
-    let receipt = required(receipt, || format!("answer to key {key}"))?;
+    let receipt = required(R::read(&idempotency.answer), || format!("answer to key {key}"))?;
     Ok((receipt, Replay { replayed: true, undone: first.undone }))
 }
 
@@ -368,7 +358,7 @@ impl<'m> Mutation<'m> {
         self.ensure_project()?;
         let root = Root { system_prompt: None, config: Json::Null };
         let mut log = Conversation {
-            key: ConversationKey(0),
+            key: ConversationKey::NONE,
             project: self.call.project.clone(),
             id,
             root_hash: hash::root_hash(None, &root.config),
@@ -405,7 +395,7 @@ impl<'m> Mutation<'m> {
     }
 
     pub(crate) fn conversation(&self) -> &Conversation {
-        self.conversation.as_ref().expect("every rule opens its conversation before it goes on")
+        self.conversation.as_ref().expect("every rule opens its conversation first")
     }
 
     /// Returns the number that this operation will have in the log.
@@ -628,7 +618,9 @@ impl<'m> Mutation<'m> {
         });
         let idempotency = match (&self.call.idempotency_key, fingerprint) {
             (Some(key), Some(fingerprint)) => {
-                Some(Idempotency { key: key.clone(), fingerprint, answer: receipt.to_canonical() })
+                let answer = serde_json::to_string(receipt);
+                let answer = answer.expect("a receipt has no maps with other keys than texts");
+                Some(Idempotency { key: key.clone(), fingerprint, answer })
             }
             _ => None,
         };

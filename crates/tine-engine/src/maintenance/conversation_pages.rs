@@ -39,7 +39,7 @@ pub(crate) fn page(
     }
 }
 
-/// Goes on to the next conversation that can be read.
+/// Skips to the next readable conversation.
 fn one_by_one(
     records: &dyn Read,
     project: &ProjectId,

@@ -11,9 +11,9 @@ use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::commits::commit_maintenance;
 use crate::knowledge::{KnowledgeReader, erase};
-use crate::log::change::{ConversationField, LoggedChange, all_parsed, parsed, text, texts};
+use crate::log::change::{ConversationField, LoggedChange, text, texts};
 use crate::log::history::detail;
-use crate::log::mutation::{Mutation, Receipt};
+use crate::log::mutation::Mutation;
 use crate::maintenance::sweep;
 use crate::ops::append::digest_of;
 use crate::tree::resolve;
@@ -109,7 +109,7 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     let word = request.confirm.as_deref().unwrap_or_default();
     if word != plan.confirmation_code() {
         return Err(Error::invalid(format!(
-            "`{word}` does not confirm this erasure; call without it to see what would go"
+            "`{word}` does not confirm this purge; call without a confirmation to get the right one"
         )));
     }
     carry_out(mutation, &plan)
@@ -151,37 +151,6 @@ fn carry_out(mutation: &mut Mutation<'_>, plan: &PurgePlan) -> Result<Purged> {
         mutation.fact("purged_sources", texts(&plan.erasure.sources));
     }
     Ok(plan.answer(None))
-}
-
-impl Receipt for Purged {
-    fn to_json(&self) -> Json {
-        let holder = |it: &Holder| {
-            object([("conversation_id", text(&it.conversation)), ("turn_id", text(&it.turn))])
-        };
-        object([
-            ("turns", texts(&self.turns)),
-            ("other_holders", Json::Array(self.other_holders.iter().map(holder).collect())),
-            ("operations", self.operations.into()),
-            ("sources", texts(&self.sources)),
-            ("observations", self.observations.into()),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let holder = |json: &Json| {
-            let conversation = ConversationId::from_stored(json.get("conversation_id")?.as_str()?);
-            Some(Holder { conversation, turn: parsed(json, "turn_id")? })
-        };
-        let holders = json.get("other_holders")?.as_array()?.iter();
-        Some(Purged {
-            turns: all_parsed(json, "turns")?,
-            other_holders: holders.map(holder).collect::<Option<_>>()?,
-            operations: json.get("operations")?.as_u64()?,
-            sources: all_parsed(json, "sources")?,
-            observations: json.get("observations")?.as_u64()?,
-            confirm: None,
-        })
-    }
 }
 
 struct PurgePlan {
@@ -293,7 +262,7 @@ impl PurgePlan {
             && !(self.whole && rooted)
             && self.erasure.is_done(knowledge)?
         {
-            return Err(Error::invalid("there is nothing left to purge: it was purged before"));
+            return Err(Error::invalid("it is already purged"));
         }
         Ok(())
     }

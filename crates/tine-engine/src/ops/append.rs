@@ -1,5 +1,6 @@
 //! Appending by longest common prefix, and the making of turns that other operations share.
 
+use serde::{Deserialize, Serialize};
 use tine_core::hash::{message_digest, turn_hash};
 use tine_core::json::Json;
 use tine_core::{ConversationId, Limits, Message, Name, ProjectId, Reference, TurnId};
@@ -62,7 +63,8 @@ impl Engine {
         replay: &Replay,
     ) -> Result<Appended> {
         let AppendReceipt { turns, branch, forked } = receipt;
-        let view = |(turn, outcome)| Ok(self.load_turn(call, turn)?.with_outcome(outcome));
+        let view =
+            |AppendedTurn { turn, outcome }| Ok(self.load_turn(call, turn)?.with_outcome(outcome));
         let turns = turns.into_iter().map(view).collect::<Result<_>>()?;
         let (replayed, undone) = (replay.replayed, replay.undone);
         let redacted = call.redacted.clone();
@@ -74,7 +76,7 @@ impl Engine {
 pub(crate) fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
     let limits = engine.limits();
     if messages.is_empty() {
-        return Err(Error::invalid("there is no message to append; give at least one"));
+        return Err(Error::invalid("give at least one message to append"));
     }
     if messages.len() > limits.messages_per_append {
         return Err(Error::TooLarge {
@@ -93,7 +95,7 @@ pub(crate) fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()
 pub(crate) fn check_promised(engine: &Engine, messages: &[Message]) -> Result<()> {
     check_messages(engine, messages)?;
     if messages.len() > 1 {
-        return Err(Error::invalid("one id stands for one message; give no more than one"));
+        return Err(Error::invalid("an id identifies one message; give only one"));
     }
     Ok(())
 }
@@ -137,44 +139,24 @@ fn payload(request: &Append) -> Payload {
     Payload(out)
 }
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct AppendReceipt {
-    pub turns: Vec<(ViewOrId<TurnView>, Outcome)>,
     branch: BranchView,
     forked: bool,
+    pub turns: Vec<AppendedTurn>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AppendedTurn {
+    #[serde(rename = "turn_id")]
+    pub turn: ViewOrId<TurnView>,
+    #[serde(rename = "created", with = "views::created")]
+    outcome: Outcome,
 }
 
 impl Receipt for AppendReceipt {
-    fn to_canonical(&self) -> String {
-        let mut out = String::with_capacity(512);
-        let turn = |out: &mut String, (turn, outcome): &(ViewOrId<TurnView>, Outcome)| {
-            let mut object = ObjectWriter::begin(out);
-            object.literal("created", *outcome == Outcome::Created);
-            object.unescaped("turn_id", Some(turn.id()));
-            object.end();
-        };
-        let mut object = ObjectWriter::begin(&mut out);
-        views::write_branch(&self.branch, object.key("branch"));
-        object.literal("forked", self.forked);
-        write_array(object.key("turns"), &self.turns, turn);
-        object.end();
-        out
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let turn = |json: &Json| {
-            let outcome = Outcome::from_created(json.get("created")?.as_bool()?);
-            Some((ViewOrId::from_json(json.get("turn_id")?)?, outcome))
-        };
-        let turns = json.get("turns")?.as_array()?.iter().map(turn);
-        Some(AppendReceipt {
-            turns: turns.collect::<Option<_>>()?,
-            branch: BranchView::from_json(json.get("branch")?)?,
-            forked: json.get("forked")?.as_bool()?,
-        })
-    }
-
     fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
-        self.turns.iter_mut().try_for_each(|(turn, _)| turn.load_views(records, project))
+        self.turns.iter_mut().try_for_each(|one| one.turn.load_views(records, project))
     }
 }
 
@@ -226,7 +208,9 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
     let branch = advance_branch(mutation, target.branch, &target.name, end, unchanged)?;
     let branch = mutation.branch_view(&branch)?;
     mutation.fact_if_changed("branch", text(&branch.name));
-    let turns = turns.into_iter().map(|(view, outcome)| (ViewOrId::view(view), outcome)).collect();
+    let turns = turns.into_iter();
+    let turns = turns.map(|(view, outcome)| AppendedTurn { turn: ViewOrId::view(view), outcome });
+    let turns = turns.collect();
     Ok(AppendReceipt { turns, branch, forked: target.forked })
 }
 
@@ -296,8 +280,8 @@ fn append_target(mutation: &Mutation<'_>, request: &Append) -> Result<AppendTarg
             let start = resolve::live(records, within(mutation, parent)?)?.turn;
             if request.branch.is_none() && start.is_some() && start != tip {
                 return Err(Error::invalid(format!(
-                    "the parent `{}` is neither the tip of main nor the root; name the branch \
-                     that should follow",
+                    "the parent `{}` is neither the tip of main nor the root; name the branch to \
+                     move",
                     parent.as_str()
                 )));
             }
@@ -393,7 +377,7 @@ pub(crate) fn equal_child(
 }
 
 /// Equality of messages: role, content and tool call id. What is left of an erased turn is a
-/// digest, and an erased turn must be recognised so that it is not brought back.
+/// digest, and an erased turn must be recognised so that it is not added again.
 pub(crate) fn same_message(turn: &Turn, message: &Message) -> bool {
     match &turn.content {
         Content::Kept(body) => {
@@ -481,7 +465,7 @@ pub(crate) fn make_turn(
     let key = mutation.key();
     let depth = parent.map_or(1, |parent| parent.depth + 1);
     let loc = match parent {
-        // The first child goes on in its parent's segment.
+        // The first child continues its parent's segment.
         Some(parent) if siblings.is_empty() && parent.loc.index + 1 < SEGMENT_TURNS => {
             parent.loc.next()
         }

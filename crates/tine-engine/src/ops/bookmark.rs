@@ -75,11 +75,11 @@ impl Engine {
 fn refuse_shadowed(mutation: &Mutation<'_>, name: &Name) -> Result<()> {
     if *name == Name::main() {
         return Err(Error::invalid(
-            "`main` always means a branch; choose another name for the bookmark",
+            "`main` is always a branch; choose another name for the bookmark",
         ));
     }
     if mutation.reader().branch(mutation.key(), name)?.is_some() {
-        let advice = ", and the name means that; choose another one for the bookmark";
+        let advice = "; choose another name for the bookmark";
         return Err(Error::Exists { what: "branch", name: name.to_string(), advice });
     }
     Ok(())

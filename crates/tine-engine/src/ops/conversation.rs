@@ -1,5 +1,6 @@
 //! Conversations: making, deriving, listing, naming and archiving them.
 
+use serde::{Deserialize, Serialize};
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, Message, Name, hash};
 use tine_store::{
@@ -179,7 +180,9 @@ impl Engine {
         let most = self.limits().page_rows;
         match wanted {
             None => Ok(most),
-            Some(0) => Err(Error::invalid("a page holds at least one row; `limit` is 0")),
+            Some(0) => {
+                Err(Error::invalid("a page holds at least one row; `limit` is 0; give 1 or more"))
+            }
             Some(given) if given > most => {
                 Err(Error::TooLarge { what: "rows in a page", limit: most, given })
             }
@@ -189,7 +192,7 @@ impl Engine {
 }
 
 pub(crate) fn bad_cursor(cursor: &str) -> Error {
-    Error::invalid(format!("`{cursor}` is not a cursor; pass back the one of an earlier page"))
+    Error::invalid(format!("`{cursor}` is not a cursor; pass the `next` of an earlier page"))
 }
 
 pub(crate) fn check_root_parts(config: &Json, metadata: &Json) -> Result<()> {
@@ -223,7 +226,9 @@ pub(crate) fn create(
         None => ConversationId::from_stored(mutation.new_turn_id().to_string()),
     };
     if id.as_str().starts_with('~') {
-        return Err(Error::invalid(format!("`{id}`: ids that begin with ~ are Tine's own")));
+        return Err(Error::invalid(format!(
+            "`{id}`: ids that begin with ~ are reserved for Tine; choose another id"
+        )));
     }
     mutation.ensure_project()?;
     let project = &mutation.call.project;
@@ -287,29 +292,15 @@ pub(crate) fn visibility_from(json: &Json) -> Option<Visibility> {
     }
 }
 
+#[derive(Serialize, Deserialize)]
 struct DeriveReceipt {
+    #[serde(rename = "conversation_id")]
     conversation: ViewOrId<ConversationView>,
     created: bool,
     turns: usize,
 }
 
-impl Receipt for DeriveReceipt {
-    fn to_json(&self) -> Json {
-        object([
-            ("conversation_id", self.conversation.to_json()),
-            ("created", self.created.into()),
-            ("turns", u64::try_from(self.turns).unwrap_or(u64::MAX).into()),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(DeriveReceipt {
-            conversation: ViewOrId::from_json(json.get("conversation_id")?)?,
-            created: json.get("created")?.as_bool()?,
-            turns: usize::try_from(json.get("turns")?.as_u64()?).ok()?,
-        })
-    }
-}
+impl Receipt for DeriveReceipt {}
 
 fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt> {
     let call = mutation.call;

@@ -1,18 +1,18 @@
 //! Deleting: turns are hidden, never removed. The raw chain stays whole through them.
 
-use tine_core::json::{Json, object};
-use tine_core::{Name, TurnId};
+use tine_core::Name;
+use tine_core::json::object;
 use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
 
 use crate::commits::commit_maintenance;
 use crate::error::refuse_referenced;
 use crate::knowledge::{self, slot_sync};
-use crate::log::change::{LoggedChange, text, texts};
+use crate::log::change::{LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve::{self, TreePosition};
 use crate::tree::shown::{SegmentRun, Tree, TurnState};
 use crate::tree::views;
-use crate::{BranchView, Call, Delete, DeleteMode, Deleted, Engine, Result};
+use crate::{Call, Delete, DeleteMode, Deleted, Engine, Result};
 
 impl Engine {
     /// Deletes a turn, with all below it or alone; tips and bookmarks on what goes move to the
@@ -155,33 +155,10 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
 }
 
 impl Receipt for Deleted {
-    fn to_json(&self) -> Json {
-        object([
-            ("turn_id", text(&self.turn)),
-            ("turns", u64::try_from(self.turns).unwrap_or(u64::MAX).into()),
-            (
-                "moved_branches",
-                Json::Array(self.moved_branches.iter().map(Receipt::to_json).collect()),
-            ),
-            ("moved_bookmarks", texts(&self.moved_bookmarks)),
-            ("removed_bookmarks", texts(&self.removed_bookmarks)),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let names = |name: &str| -> Option<Vec<Name>> {
-            let items = json.get(name)?.as_array()?.iter();
-            items.map(|item| Some(Name::from_stored(item.as_str()?))).collect()
-        };
-        let turn: TurnId = json.get("turn_id")?.as_str()?.parse().ok()?;
-        let branches = json.get("moved_branches")?.as_array()?;
-        Some(Deleted {
-            turn,
-            turns: usize::try_from(json.get("turns")?.as_u64()?).ok()?,
-            moved_branches: branches.iter().map(BranchView::from_json).collect::<Option<_>>()?,
-            moved_bookmarks: names("moved_bookmarks")?,
-            removed_bookmarks: names("removed_bookmarks")?,
-            dry_run: false,
-        })
+    fn read(receipt: &str) -> Option<Self> {
+        // Earlier releases did not store that it was no dry run.
+        let mut receipt: serde_json::Value = serde_json::from_str(receipt).ok()?;
+        receipt.as_object_mut()?.insert("dry_run".to_owned(), false.into());
+        serde_json::from_value(receipt).ok()
     }
 }

@@ -1,6 +1,7 @@
 //! Other versions of a turn: edits, and regenerated answers. The turn itself never changes.
 
-use tine_core::json::{Json, object};
+use serde::{Deserialize, Serialize};
+use tine_core::json::object;
 use tine_core::{Message, Metadata, Role, Status};
 use tine_store::{Turn, TurnOrigin};
 
@@ -61,7 +62,8 @@ impl Engine {
             mutation.promise(request.id);
             version(mutation, &request.turn, request.branch.as_deref(), false, |old| {
                 if old.role != Role::Assistant || request.message.role != Role::Assistant {
-                    let why = "only what an assistant said is answered anew; edit other turns";
+                    let why =
+                        "only an assistant's turn can be regenerated; edit other turns instead";
                     return Err(Error::invalid(why));
                 }
                 Ok(request.message.clone())
@@ -77,33 +79,16 @@ impl Engine {
     }
 }
 
+#[derive(Serialize, Deserialize)]
 struct EditReceipt {
+    #[serde(rename = "turn_id")]
     turn: ViewOrId<TurnView>,
+    #[serde(rename = "created", with = "views::created")]
     outcome: Outcome,
     branch: Option<BranchView>,
 }
 
-impl Receipt for EditReceipt {
-    fn to_json(&self) -> Json {
-        object([
-            ("turn_id", self.turn.to_json()),
-            ("created", (self.outcome == Outcome::Created).into()),
-            ("branch", self.branch.as_ref().map(Receipt::to_json).into()),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let created = json.get("created")?.as_bool()?;
-        Some(EditReceipt {
-            turn: ViewOrId::from_json(json.get("turn_id")?)?,
-            outcome: Outcome::from_created(created),
-            branch: match json.get("branch")? {
-                Json::Null => None,
-                branch => Some(BranchView::from_json(branch)?),
-            },
-        })
-    }
-}
+impl Receipt for EditReceipt {}
 
 /// Makes a sibling of a turn.
 fn version(

@@ -55,7 +55,9 @@ fn apply(
 ) -> Result<()> {
     let turn = mutation.tree().turn(loc)?;
     if matches!(turn.content, Content::Purged(_)) {
-        return Err(Error::Unsupported("a purged turn takes no metadata".to_owned()));
+        return Err(Error::Unsupported(
+            "the turn was purged, so its metadata cannot be changed".to_owned(),
+        ));
     }
     if let (Some(set), Some(wanted)) = (&turn.metadata.title, &patch.title)
         && wanted.as_ref() != Some(set)
@@ -100,7 +102,7 @@ fn apply(
     Ok(())
 }
 
-/// Returns the title to show: a person's, or a machine's while there is none and nothing follows.
+/// Returns the title to show: a person's, else a machine's for as long as no turn follows.
 pub(crate) fn shown_title(metadata: &tine_core::Metadata, has_children: bool) -> Option<String> {
     match (&metadata.title, &metadata.auto_title) {
         (Some(title), _) => Some(title.clone()),

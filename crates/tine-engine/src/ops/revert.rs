@@ -18,13 +18,14 @@ impl Engine {
     pub fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
         let (view, _) = self.mutate(call, "revert", request, payload, |mutation, request| {
             let branch = open_branch(mutation, request)?;
-            let to = request.to.as_ref().ok_or_else(|| {
-                Error::invalid("revert needs the turn to go back to, such as main~1")
-            })?;
+            let to = request
+                .to
+                .as_ref()
+                .ok_or_else(|| Error::invalid("name the turn to revert to, such as main~1"))?;
             let to = target(mutation, to)?;
             if !mutation.tree().on_shown_path(to, branch.tip)? {
                 return Err(Error::invalid(format!(
-                    "that turn is not on the line of `{}`; fork there instead",
+                    "that turn is not on the path of `{}`; fork there instead",
                     branch.name
                 )));
             }
@@ -44,7 +45,7 @@ impl Engine {
             };
             if !mutation.tree().on_shown_path(branch.tip, to)? {
                 return Err(Error::invalid(format!(
-                    "that turn does not lie below the tip of `{}`; fork there instead",
+                    "that turn is not below the tip of `{}`; fork there instead",
                     branch.name
                 )));
             }
@@ -131,7 +132,7 @@ fn before_last_revert(mutation: &Mutation<'_>, branch: &Branch) -> Result<Option
         }
     }
     Err(Error::invalid(format!(
-        "`{}` was not reverted to where it is; name the turn to move forward to",
+        "`{}` was not reverted to its current tip; name the turn to move forward to",
         branch.name
     )))
 }

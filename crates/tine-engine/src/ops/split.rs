@@ -3,7 +3,8 @@
 //! The turn is kept as it is; its halves are turns of their own beside it, and a record says
 //! that they stand in its place.
 
-use tine_core::json::{Json, object};
+use serde::{Deserialize, Serialize};
+use tine_core::json::object;
 use tine_core::text::split_at_scalar;
 use tine_core::{Body, Message, Metadata, ProjectId, Role, TurnId};
 use tine_store::{Content, Read, Split, Turn, TurnOrigin};
@@ -35,6 +36,7 @@ impl Engine {
     }
 }
 
+#[derive(Serialize, Deserialize)]
 struct SplitReceipt {
     whole: TurnId,
     left: ViewOrId<TurnView>,
@@ -42,22 +44,6 @@ struct SplitReceipt {
 }
 
 impl Receipt for SplitReceipt {
-    fn to_json(&self) -> Json {
-        object([
-            ("whole", text(&self.whole)),
-            ("left", self.left.to_json()),
-            ("right", self.right.to_json()),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(SplitReceipt {
-            whole: TurnId::from_json(json.get("whole")?)?,
-            left: ViewOrId::from_json(json.get("left")?)?,
-            right: ViewOrId::from_json(json.get("right")?)?,
-        })
-    }
-
     fn load_views(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
         self.left.load_views(records, project)?;
         self.right.load_views(records, project)
@@ -122,11 +108,11 @@ fn splittable_text(turn: &Turn) -> Result<String> {
         )));
     }
     let Content::Kept(body) = &turn.content else {
-        return Err(Error::Unsupported("a purged turn has nothing left to split".to_owned()));
+        return Err(Error::Unsupported("the turn was purged and cannot be split".to_owned()));
     };
     body.text_only().ok_or_else(|| {
         Error::Unsupported(
-            "only a turn of text alone can be split; this one holds other blocks".to_owned(),
+            "only a turn that is plain text can be split; this one has other blocks".to_owned(),
         )
     })
 }

@@ -17,7 +17,7 @@ use crate::error::refuse_referenced;
 use crate::knowledge::{self, slot_sync};
 use crate::log::change::{BookmarkImage, BranchImage, ConversationField, LoggedChange, text};
 use crate::log::history::detail;
-use crate::log::mutation::{Mutation, Receipt};
+use crate::log::mutation::Mutation;
 use crate::ops::conversation::{visibility_from, visibility_json};
 use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Result, Undone};
@@ -108,7 +108,8 @@ fn pick_action(
     }
     if verb == REDO {
         let found = last_undone(records, key)?.map(UndoAction::Redo);
-        return found.ok_or_else(|| Error::invalid("there is nothing to redo here"));
+        return found
+            .ok_or_else(|| Error::invalid("there is nothing to redo in this conversation"));
     }
     let mut newest = None;
     records.operations(key, 1, u64::MAX, &mut |operation| {
@@ -117,7 +118,9 @@ fn pick_action(
         }
         Ok(true)
     })?;
-    newest.map(UndoAction::Undo).ok_or_else(|| Error::invalid("there is nothing to undo here"))
+    newest
+        .map(UndoAction::Undo)
+        .ok_or_else(|| Error::invalid("there is nothing to undo in this conversation"))
 }
 
 /// Returns the operation that was undone last and still is.
@@ -147,10 +150,11 @@ fn target_of(records: &dyn Read, operation: &Operation) -> Result<Operation> {
 fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     let seq = target.seq;
     if target.undone {
-        return Err(Error::invalid(format!("operation {seq} is undone already")));
+        return Err(Error::invalid(format!("operation {seq} is already undone")));
     }
     if target.kind == crate::maintenance::purge::KIND {
-        let why = "an erasure cannot be undone; what came before it can, by its number in the log";
+        let why =
+            "a purge cannot be undone; to undo an earlier operation, give its number in the log";
         return Err(Error::Unsupported(why.to_owned()));
     }
     let changes = detail(target)?.changes;
@@ -430,12 +434,12 @@ fn check_current(
         LoggedChange::Record { key, before, after } => {
             let present = mutation.reader().record(&mutation.call.project, key)?;
             if present.and_then(|record| record.json()) != *side.of(before, after) {
-                return refuse("what it wrote of what was learned".to_owned());
+                return refuse("a knowledge record that it wrote".to_owned());
             }
             if key.family() == Family::Schema && side == ChangeSide::After {
                 return Err(Error::Unsupported(
-                    "a schema stays: something may have been observed with it; register the \
-                     earlier one again"
+                    "registering a schema cannot be undone, because observations may use it; register \
+                     the earlier version again"
                         .to_owned(),
                 ));
             }
@@ -668,22 +672,4 @@ fn finish(mutation: &mut Mutation<'_>, target: &Operation, undone: bool) -> Resu
     mutation.forget_changes();
     mutation.fact("operation", target.seq);
     Ok(Undone { target: target.seq, kind: target.kind.clone(), seq: mutation.seq() })
-}
-
-impl Receipt for Undone {
-    fn to_json(&self) -> json::Json {
-        json::object([
-            ("target", self.target.into()),
-            ("kind", self.kind.as_str().into()),
-            ("seq", self.seq.into()),
-        ])
-    }
-
-    fn from_json(json: &json::Json) -> Option<Self> {
-        Some(Undone {
-            target: json.get("target")?.as_u64()?,
-            kind: json.get("kind")?.as_str()?.to_owned(),
-            seq: json.get("seq")?.as_u64()?,
-        })
-    }
 }

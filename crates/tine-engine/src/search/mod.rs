@@ -44,7 +44,7 @@ impl Engine {
     /// # use tine_core::{Message, Role};
     /// # use tine_engine::{Append, Call, Engine, NewConversation, SearchQuery};
     /// # let engine = Engine::new(tine_store::MemoryStore::new());
-    /// # let call = Call::by("somebody");
+    /// # let call = Call::by("alice");
     /// # let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
     /// let question = Message::text(Role::User, "What's the best time to visit Tōkyō (東京都)?");
     /// engine.append(&call, Append::to(trip, vec![question]))?;
@@ -105,7 +105,7 @@ impl SearchScope {
         }
         let Some(scope) = &conversation else {
             return Err(Error::invalid(
-                "a branch has its name within a conversation; name that too, or give the branch's id",
+                "branch names are unique only within a conversation; name the conversation too, or give the branch's id",
             ));
         };
         let branch = resolve::branch(records, call, scope.key, name)?;
@@ -150,7 +150,7 @@ impl<'s> Search<'s> {
         let scope = SearchScope::new(self.records, self.call, self.request)?;
         let tags: BTreeSet<String> = self.request.tags.iter().cloned().collect();
         let ranked = match cursor {
-            Some(cursor) => ranked.behind(cursor.candidate(self.records, self.call)?),
+            Some(cursor) => ranked.after(cursor.candidate(self.records, self.call)?),
             None => ranked,
         };
         let mut conversations: HashMap<ConversationKey, Option<HitConversation<'s>>> =
@@ -272,7 +272,7 @@ impl SearchCursor {
         let (of, score, at, turn) = (next()?, next()?, next()?, next()?);
         if of != digest(request) {
             return Err(Error::invalid(
-                "the cursor belongs to another search; repeat the words and filters of its page",
+                "the cursor belongs to another search; use the query and filters of the earlier page",
             ));
         }
         Ok(SearchCursor {

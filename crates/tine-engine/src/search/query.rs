@@ -48,9 +48,9 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Result<TextQuery> {
     match (query.all.is_empty(), query.none.is_empty()) {
         (false, _) => Ok(query),
         (true, false) => {
-            Err(Error::invalid("name also something to look for; `-` only leaves turns out"))
+            Err(Error::invalid("the query only excludes turns; add a word to search for"))
         }
-        (true, true) => Err(Error::invalid("there is no word to look for; give at least one")),
+        (true, true) => Err(Error::invalid("give at least one word to search for")),
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tine_core::json::Json;
 use tine_core::{ConversationId, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{
-    Content, Conversation, ConversationKey, Detail, Operation, Read, TurnLoc, required,
+    Content, Conversation, ConversationKey, Detail, Operation, Read, Turn, TurnLoc, required,
 };
 
 use super::BundleRecord;
@@ -40,7 +40,7 @@ pub(super) fn mark_from_json(json: &Json) -> Option<LogMark> {
 
 /// What a delta is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum DeltaScope {
     /// To continue a log: everything that changed.
     Log,
     /// To merge into a diverged log: turns, and the branches that end there.
@@ -51,7 +51,7 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
     /// What it is for.
-    pub scope: Scope,
+    pub scope: DeltaScope,
     /// Where it begins; `None` for the whole conversation.
     pub since: Option<LogMark>,
     /// Where the log ended.
@@ -153,7 +153,7 @@ impl Engine {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
     ) -> Result<Delta> {
         self.delta_within(call, id, since, scope, usize::MAX)
     }
@@ -164,7 +164,7 @@ impl Engine {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
         limit: usize,
     ) -> Result<Delta> {
         self.read(|records| {
@@ -179,8 +179,8 @@ impl Engine {
                 }
             }
             let (whole, exported) = match scope {
-                Scope::Log => changed(records, &found, since, limit)?,
-                Scope::Turns => (false, new_turns(records, &found, since, limit)?),
+                DeltaScope::Log => changed(records, &found, since, limit)?,
+                DeltaScope::Turns => (false, new_turns(records, &found, since, limit)?),
             };
             let known = referenced_turns(records, &found, scope, &exported)?;
             let bytes = exported.iter().map(size).sum();
@@ -299,7 +299,8 @@ fn new_turns(
     let mut needed: HashSet<TurnId> = HashSet::new();
     let mut exported = Vec::new();
     for record in all.into_iter().rev() {
-        let BundleRecord::Turn { id, parent, content: Content::Kept(_), origin, .. } = &record
+        let BundleRecord::Turn { parent, turn: Turn { id, content: Content::Kept(_), origin, .. } } =
+            &record
         else {
             continue;
         };
@@ -332,22 +333,22 @@ fn new_turns(
                 .map_err(too_much)?;
     }
     let kept = |record: &BundleRecord| {
-        matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
+        matches!(record, BundleRecord::Turn { turn: Turn { content: Content::Kept(_), .. }, .. })
     };
     leading_turns.retain(kept);
     let beginning = std::iter::once(conversation_record(conversation));
     let mut exported: Vec<BundleRecord> = beginning.chain(leading_turns).chain(exported).collect();
     for record in &mut exported {
-        if let BundleRecord::Turn { origin, .. } = record
-            && let Some(whole) = origin.part_of
+        if let BundleRecord::Turn { turn, .. } = record
+            && let Some(whole) = turn.origin.part_of
         {
-            origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
+            turn.origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
         }
     }
     let made: HashSet<TurnId> = exported
         .iter()
         .filter_map(|record| match record {
-            BundleRecord::Turn { id, .. } => Some(*id),
+            BundleRecord::Turn { turn, .. } => Some(turn.id),
             _ => None,
         })
         .collect();
@@ -368,7 +369,7 @@ fn leading(
     exported: &[BundleRecord],
 ) -> Result<BTreeSet<TurnId>> {
     let turn = |record: &BundleRecord| match record {
-        BundleRecord::Turn { id, parent, .. } => Some((*id, *parent)),
+        BundleRecord::Turn { parent, turn } => Some((turn.id, *parent)),
         _ => None,
     };
     let included: HashSet<TurnId> = exported.iter().filter_map(turn).map(|(id, _)| id).collect();
@@ -424,16 +425,16 @@ fn gathered(
 fn referenced_turns(
     records: &dyn Read,
     conversation: &Conversation,
-    scope: Scope,
+    scope: DeltaScope,
     exported: &[BundleRecord],
 ) -> Result<BTreeMap<TurnId, TurnHash>> {
     let (mut named, mut included) = (BTreeSet::new(), HashSet::new());
     for record in exported {
         match record {
-            BundleRecord::Turn { id, parent, origin, .. } => {
-                included.insert(*id);
+            BundleRecord::Turn { parent, turn } => {
+                included.insert(turn.id);
                 named.extend(*parent);
-                named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
+                named.extend(turn.origin.part_of.filter(|_| scope == DeltaScope::Turns));
             }
             BundleRecord::Split { whole, left, right, .. } => {
                 named.extend([*whole, *left, *right]);
@@ -441,9 +442,9 @@ fn referenced_turns(
             BundleRecord::Hidden { root, .. } => {
                 named.insert(*root);
             }
-            BundleRecord::Branch { tip, forked_from, .. } => {
+            BundleRecord::Branch { branch, tip } => {
                 named.extend(*tip);
-                named.extend(*forked_from);
+                named.extend(branch.forked_from);
             }
             BundleRecord::Bookmark { turn, .. } => {
                 named.insert(*turn);
@@ -465,17 +466,21 @@ fn referenced_turns(
 fn size(record: &BundleRecord) -> u64 {
     let ids = 256;
     let bytes = match record {
-        BundleRecord::Turn { content, metadata, .. } => {
+        BundleRecord::Turn { turn: Turn { content, metadata, .. }, .. } => {
             let body = match content {
                 Content::Kept(body) => body.stored_len(),
                 Content::Purged(_) => 0,
             };
             2 * ids + body + metadata.to_json().to_canonical().len()
         }
-        BundleRecord::Operation { detail: Detail::Kept(detail), .. } => 2 * ids + detail.len(),
+        BundleRecord::Operation(Operation { detail: Detail::Kept(detail), .. }) => {
+            2 * ids + detail.len()
+        }
         BundleRecord::Record(record) => 2 * record.key().to_bytes().len() + record.text().len(),
         BundleRecord::Piece { bytes, .. } => bytes.len() * 4 / 3,
-        BundleRecord::Conversation { metadata, .. } => ids + metadata.to_canonical().len(),
+        BundleRecord::Conversation(Conversation { metadata, .. }) => {
+            ids + metadata.to_canonical().len()
+        }
         _ => ids,
     };
     bytes as u64

@@ -3,7 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tine_core::{ConversationId, TurnId};
-use tine_store::{Branch, Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
+use tine_store::{
+    Branch, Conversation, ConversationKey, Detail, Operation, Read, SegmentNo, Turn, TurnLoc,
+    Visibility, required,
+};
 
 use super::BundleRecord;
 use super::knowledge::LoggedRecords;
@@ -72,17 +75,15 @@ pub(super) struct ExportSelection {
 
 /// Returns the record that begins a conversation.
 pub(super) fn conversation_record(conversation: &Conversation) -> BundleRecord {
-    BundleRecord::Conversation {
-        project: conversation.project.clone(),
-        id: conversation.id.clone(),
-        root_hash: conversation.root_hash,
-        root: conversation.root.clone(),
-        title: conversation.title.clone(),
-        metadata: conversation.metadata.clone(),
-        created_at: conversation.created_at,
-        derived_from: conversation.derived_from.clone(),
-        archived: conversation.visibility == Visibility::Archived,
-    }
+    let visibility = match conversation.visibility {
+        Visibility::Archived => Visibility::Archived,
+        _ => Visibility::Shown,
+    };
+    BundleRecord::Conversation(Conversation {
+        key: ConversationKey::NONE,
+        visibility,
+        ..conversation.clone()
+    })
 }
 
 pub(super) fn export(
@@ -135,16 +136,8 @@ pub(super) fn export(
         if let Detail::Kept(detail) = &operation.detail {
             logged.add(detail);
         }
-        let record = BundleRecord::Operation {
-            seq: operation.seq,
-            kind: operation.kind,
-            actor: operation.actor,
-            at: operation.at,
-            detail: operation.detail,
-            hash: operation.hash,
-            undone: operation.undone,
-            idempotency: operation.idempotency,
-        };
+        let record =
+            BundleRecord::Operation(Operation { conversation: ConversationKey::NONE, ..operation });
         failed = visit(record).err();
         Ok(failed.is_none())
     })?;
@@ -153,8 +146,8 @@ pub(super) fn export(
 }
 
 pub(super) fn branch_record(branch: Branch, tip: Option<TurnId>) -> BundleRecord {
-    let Branch { id, name, forked_from, created_at, version, .. } = branch;
-    BundleRecord::Branch { id, name, tip, forked_from, created_at, version }
+    let branch = Branch { conversation: ConversationKey::NONE, tip: None, ..branch };
+    BundleRecord::Branch { branch, tip }
 }
 
 /// Turns in the order in which they were made: by operation, and within one by depth.
@@ -186,19 +179,9 @@ pub(super) fn turns(
                 0 => parents.get(&turn.loc.segment).copied().flatten(),
                 index => Some(TurnLoc { index: index - 1, ..turn.loc }),
             };
-            visit(BundleRecord::Turn {
-                id: turn.id,
-                hash: turn.hash,
-                parent: parent.and_then(|loc| ids.get(&loc).copied()),
-                role: turn.role,
-                content: turn.content,
-                tool_call_id: turn.tool_call_id,
-                created_at: turn.created_at,
-                status: turn.status,
-                metadata: turn.metadata,
-                operation: turn.operation,
-                origin: turn.origin,
-            })?;
+            let parent = parent.and_then(|loc| ids.get(&loc).copied());
+            let turn = Turn { loc: TurnLoc::NONE, depth: 0, ..turn };
+            visit(BundleRecord::Turn { parent, turn })?;
         }
     }
     Ok(ids)

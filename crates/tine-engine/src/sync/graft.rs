@@ -40,7 +40,7 @@ pub struct Graft {
     pub turns: Vec<GraftTurn>,
     /// Its lines, in order. A turn that lies on none is not imported.
     pub lines: Vec<GraftLine>,
-    /// Whether a branch may leave turns of the tree behind, as after a rewind; otherwise it only
+    /// Whether a branch may abandon turns of the tree, as after a rewind; otherwise it only
     /// moves forward.
     pub rewinds: bool,
     /// How far the log had come from which the turns are, where they come from another store.
@@ -137,17 +137,17 @@ fn check(engine: &Engine, request: &Graft) -> Result<()> {
     let NewConversation { id, config, metadata, .. } = &request.conversation;
     check_root_parts(config, metadata)?;
     if id.is_none() {
-        return Err(Error::invalid("a tree that is brought in needs the id of its conversation"));
+        return Err(Error::invalid("give the id of the conversation to import"));
     }
     for (index, turn) in request.turns.iter().enumerate() {
         if turn.parent.is_some_and(|parent| parent >= index) {
-            let why = format!("turn {index} comes before its parent; give parents first");
+            let why = format!("turn {index} comes before its parent; list parents first");
             return Err(Error::invalid(why));
         }
         turn.message.check(engine.limits()).map_err(|source| Error::Message { index, source })?;
     }
     if request.lines.iter().any(|line| line.tip.is_some_and(|tip| tip >= request.turns.len())) {
-        return Err(Error::invalid("a line ends on a turn that is not in the list"));
+        return Err(Error::invalid("a line ends at a turn that is not in the list"));
     }
     Ok(())
 }

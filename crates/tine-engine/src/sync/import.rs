@@ -53,7 +53,7 @@ impl Engine {
         let mut bundle: Option<IncomingConversation> = None;
         for record in records {
             let record = record?;
-            if let BundleRecord::Conversation { .. } = record {
+            if let BundleRecord::Conversation(_) = record {
                 if let Some(whole) = bundle.take() {
                     self.import_one(whole, &mut outcome)?;
                 }
@@ -132,7 +132,8 @@ struct IncomingConversation {
     policy: ImportPolicy,
     limits: Limits,
     conversation: Conversation,
-    turns: Vec<BundleTurn>,
+    /// Turns with their raw parents.
+    turns: Vec<(Option<TurnId>, Turn)>,
     splits: Vec<(TurnId, TurnId, TurnId, u64)>,
     hidden: Vec<(TurnId, HiddenBy, u64)>,
     branches: Vec<(Branch, Option<TurnId>)>,
@@ -141,16 +142,6 @@ struct IncomingConversation {
     incoming: IncomingRecords,
 }
 
-/// A turn before it has a place; the place in the record means nothing yet.
-struct BundleTurn {
-    parent: Option<TurnId>,
-    turn: Turn,
-}
-
-/// The store sets the real one.
-const NO_KEY: ConversationKey = ConversationKey(0);
-const NO_LOC: TurnLoc = TurnLoc { segment: tine_store::SegmentNo(0), index: 0 };
-
 impl IncomingConversation {
     fn begin(
         record: BundleRecord,
@@ -158,47 +149,25 @@ impl IncomingConversation {
         policy: ImportPolicy,
         limits: &Limits,
     ) -> Result<Self> {
-        let BundleRecord::Conversation {
-            project: named,
-            id,
-            root_hash,
-            root,
-            title,
-            metadata,
-            created_at,
-            derived_from,
-            archived,
-        } = record
-        else {
+        let BundleRecord::Conversation(mut conversation) = record else {
             return Err(Error::invalid("the first record must be a conversation"));
         };
-        let project = project.cloned().unwrap_or(named);
+        if let Some(project) = project {
+            conversation.project = project.clone();
+        }
+        let Conversation { project, id, .. } = &conversation;
         tine_core::ids::check_key("project id", project.as_str(), limits)?;
         tine_core::ids::check_key("conversation id", id.as_str(), limits)?;
-        let visibility = match archived {
-            _ if id.as_str() == PROJECT_LOG => Visibility::ProjectLog,
-            _ if id.as_str().starts_with('~') => {
-                let why = format!("`{id}`: ids that begin with ~ are Tine's own");
-                return Err(Error::Invalid(why));
-            }
-            true => Visibility::Archived,
-            false => Visibility::Shown,
-        };
+        if id.as_str() == PROJECT_LOG {
+            conversation.visibility = Visibility::ProjectLog;
+        } else if id.as_str().starts_with('~') {
+            let why = format!("`{id}`: ids that begin with ~ are reserved for Tine");
+            return Err(Error::Invalid(why));
+        }
         Ok(IncomingConversation {
             policy,
             limits: *limits,
-            conversation: Conversation {
-                key: NO_KEY,
-                project,
-                id,
-                root_hash,
-                root,
-                title,
-                metadata,
-                created_at,
-                derived_from,
-                visibility,
-            },
+            conversation,
             turns: Vec::new(),
             splits: Vec::new(),
             hidden: Vec::new(),
@@ -211,62 +180,17 @@ impl IncomingConversation {
 
     fn add(&mut self, record: BundleRecord) {
         match record {
-            BundleRecord::Conversation { .. } => {}
-            BundleRecord::Turn {
-                id,
-                hash,
-                parent,
-                role,
-                content,
-                tool_call_id,
-                created_at,
-                status,
-                metadata,
-                operation,
-                origin,
-            } => self.turns.push(BundleTurn {
-                parent,
-                turn: Turn {
-                    loc: NO_LOC,
-                    id,
-                    hash,
-                    depth: 0,
-                    role,
-                    content,
-                    tool_call_id,
-                    created_at,
-                    status,
-                    metadata,
-                    operation,
-                    origin,
-                },
-            }),
+            BundleRecord::Conversation(_) => {}
+            BundleRecord::Turn { parent, turn } => self.turns.push((parent, turn)),
             BundleRecord::Split { whole, left, right, operation } => {
                 self.splits.push((whole, left, right, operation));
             }
             BundleRecord::Hidden { root, by, operation } => self.hidden.push((root, by, operation)),
-            BundleRecord::Branch { id, name, tip, forked_from, created_at, version } => {
-                let conversation = NO_KEY;
-                let tipless =
-                    Branch { conversation, id, name, tip: None, forked_from, created_at, version };
-                self.branches.push((tipless, tip));
-            }
+            BundleRecord::Branch { branch, tip } => self.branches.push((branch, tip)),
             BundleRecord::Bookmark { name, turn, created_at } => {
                 self.bookmarks.push((name, turn, created_at));
             }
-            BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
-                self.operations.push(Operation {
-                    conversation: NO_KEY,
-                    seq,
-                    kind,
-                    actor,
-                    at,
-                    detail,
-                    hash,
-                    undone,
-                    idempotency,
-                })
-            }
+            BundleRecord::Operation(operation) => self.operations.push(operation),
             BundleRecord::Record(record) => self.incoming.records.push(record),
             BundleRecord::Piece { source, nth, bytes } => {
                 self.incoming.pieces.push((source, nth, bytes));
@@ -289,10 +213,10 @@ impl IncomingConversation {
             && root_hash(root.system_prompt.as_deref(), &root.config) != conversation.root_hash
         {
             let record = format!("root of conversation {}", conversation.id);
-            return Err(damaged(record, "its hash does not fit its content"));
+            return Err(damaged(record, "its hash does not match its content"));
         }
         let mut hashes: HashMap<TurnId, TurnHash> = HashMap::new();
-        for BundleTurn { parent, turn } in &self.turns {
+        for (parent, turn) in &self.turns {
             let record = || format!("turn {}", turn.id);
             let parent = match parent {
                 None => None,
@@ -306,7 +230,7 @@ impl IncomingConversation {
                 let call = turn.tool_call_id.as_deref();
                 let computed = turn_hash(parent, turn.role, body, call, turn.created_at);
                 if computed != turn.hash {
-                    return Err(damaged(record(), "its hash does not fit its content"));
+                    return Err(damaged(record(), "its hash does not match its content"));
                 }
             }
             let logged = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
@@ -314,7 +238,7 @@ impl IncomingConversation {
                 return Err(damaged(record(), "the operation that made it is not in the bundle"));
             }
             if hashes.insert(turn.id, turn.hash).is_some() {
-                return Err(damaged(record(), "it is there twice"));
+                return Err(damaged(record(), "it occurs twice"));
             }
         }
         let mut previous: Option<&OperationHash> = None;
@@ -325,7 +249,7 @@ impl IncomingConversation {
                 return Err(damaged(record(), "it is out of order"));
             }
             if seal(&conversation.id, operation, previous) != operation.hash {
-                return Err(damaged(record(), "its hash does not fit its content"));
+                return Err(damaged(record(), "its hash does not match its content"));
             }
             previous = Some(&operation.hash);
         }
@@ -399,7 +323,7 @@ impl IncomingConversation {
         if let Some(DamagedRecord { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match outcome.imported.extended {
                 0 => "the bundle is damaged",
-                _ => "the bundle and what is here make no whole conversation",
+                _ => "the bundle does not fit the conversation in this store",
             };
             return Err(Error::Invalid(format!("{what}: {record}: {why}")));
         }
@@ -426,9 +350,7 @@ impl IncomingConversation {
             })?;
             let there = usize::try_from(common - 1).ok().and_then(|at| self.operations.get(at));
             if there.is_none_or(|there| there.hash != here.hash) {
-                return Err(refused(
-                    " whose history went another way; import into another project",
-                ));
+                return Err(refused(" whose history has diverged; import into another project"));
             }
         }
         Ok((offered > stored_operations).then_some(stored_operations))
@@ -484,7 +406,7 @@ impl IncomingConversation {
         erased: &mut erase::ErasurePlan,
     ) -> Result<HashMap<TurnId, (TurnLoc, u32)>> {
         let mut locs: HashMap<TurnId, (TurnLoc, u32)> = HashMap::new();
-        for BundleTurn { parent, turn } in &self.turns {
+        for (parent, turn) in &self.turns {
             let present = records.find_turn(&self.conversation.project, &turn.id)?;
             if let Some((owner, loc)) = present {
                 if owner != key || turn.operation > stored_operations {
@@ -494,7 +416,8 @@ impl IncomingConversation {
                 }
                 let here = required(records.turn(loc)?, || format!("turn {}", turn.id))?;
                 if here.hash != turn.hash {
-                    let why = "it says something else than the turn of the same id that is here";
+                    let why =
+                        "its content differs from that of the turn with this id in this store";
                     return Err(Error::Invalid(format!("turn {}: {why}", turn.id)));
                 }
                 if carry_forward(records, &here, turn)? {

@@ -259,7 +259,7 @@ impl IncomingRecords {
             }
             RecordKey::Prompt(_) if present.is_none() => {
                 if !sound::<PromptRecord>(record)?.is_sound() {
-                    let why = "its hash does not fit it";
+                    let why = "its hash does not match it";
                     return Err(Error::Invalid(format!("{}: {why}", record.key())));
                 }
                 records.insert_record(project, record)?;
@@ -270,7 +270,11 @@ impl IncomingRecords {
             | RecordKey::Relationship(_)
             | RecordKey::Prompt(_) => {}
             key if commit_maintenance::is_commit_family(key.family()) => {}
-            key => return Err(Error::Invalid(format!("{key}: it does not travel"))),
+            key => {
+                return Err(Error::Invalid(format!(
+                    "{key}: records of this kind cannot be imported"
+                )));
+            }
         }
         Ok(())
     }
@@ -302,7 +306,7 @@ impl IncomingRecords {
         }
         if hash.finish() != source.content_hash || size != source.size_bytes {
             return Err(Error::Invalid(format!(
-                "the bundle is damaged: source {}: its bytes do not fit its hash",
+                "the bundle is damaged: source {}: its bytes do not match its hash",
                 source.id
             )));
         }

@@ -4,13 +4,14 @@
 //!
 //! - Only what the receiving side has not is handed over. What both share is found by comparing
 //!   hashes of log entries; each stands for everything before it.
-//! - Ended at any point, the next run goes on: a side changes only by receiving a delta, whole.
+//! - A sync that was interrupted at any point can be continued: a side changes only by receiving
+//!   a whole delta.
 
 use std::collections::BTreeSet;
 
 use tine_core::{ConversationId, ErrorKind, OperationHash, TurnId};
 
-use super::delta::{Delta, Scope};
+use super::delta::{Delta, DeltaScope};
 use crate::Pulled;
 use crate::log::mutation::PROJECT_LOG;
 use crate::{Call, Engine, Error, Listing, Page, Result};
@@ -19,11 +20,29 @@ use crate::{LogEnd, LogMark, LogMerges};
 /// Entries whose hashes are compared at once.
 const COMPARED: u64 = 32;
 
-/// How often it is tried again because a side went on meanwhile.
+/// How often a sync is retried because a side has changed meanwhile.
 const TRIES: u32 = 16;
 
-/// One side: an engine here, or one behind a server.
-pub trait Peer {
+/// Declares [`Peer`] and implements it by the engine's own methods of the same names.
+macro_rules! peer {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;
+    )*) => {
+        /// One side: an engine in this process, or one behind a server.
+        pub trait Peer {
+            $($(#[$doc])* fn $name(&self $(, $argument: $type)*) -> $answer;)*
+        }
+
+        impl Peer for Engine {
+            $(fn $name(&self $(, $argument: $type)*) -> $answer {
+                Engine::$name(self $(, $argument)*)
+            })*
+        }
+    };
+}
+
+peer! {
     /// Returns how far the logs of a project have come.
     fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>>;
     /// Returns how far the log of a conversation has come, if the conversation is there in any
@@ -34,7 +53,7 @@ pub trait Peer {
         &self,
         call: &Call,
         id: &ConversationId,
-        entries: &[u64],
+        entries: &[u64]
     ) -> Result<Vec<Option<OperationHash>>>;
     /// Returns what a log records about other logs after an entry.
     fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges>;
@@ -44,47 +63,10 @@ pub trait Peer {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope
     ) -> Result<Delta>;
     /// Applies what changed after an entry of the other peer's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
-}
-
-impl Peer for Engine {
-    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
-        Engine::log_ends(self, call, page)
-    }
-
-    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
-        Engine::log_end(self, call, id)
-    }
-
-    fn log_hashes(
-        &self,
-        call: &Call,
-        id: &ConversationId,
-        entries: &[u64],
-    ) -> Result<Vec<Option<OperationHash>>> {
-        Engine::log_hashes(self, call, id, entries)
-    }
-
-    fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
-        Engine::log_merges(self, call, id, after)
-    }
-
-    fn delta(
-        &self,
-        call: &Call,
-        id: &ConversationId,
-        since: Option<LogMark>,
-        scope: Scope,
-    ) -> Result<Delta> {
-        Engine::delta(self, call, id, since, scope)
-    }
-
-    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        Engine::receive(self, call, delta)
-    }
 }
 
 /// Hands over what one side has of a conversation and the other has not.
@@ -98,7 +80,7 @@ impl Peer for Engine {
 /// use tine_store::MemoryStore;
 ///
 /// let (here, there) = (Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new()));
-/// let call = Call::by("somebody");
+/// let call = Call::by("alice");
 /// let trip = here.create_conversation(&call, NewConversation::named("trip")?)?.id;
 /// let ends = (here.log_end(&call, &trip)?, None);
 /// assert_eq!(carry(&here, &there, &call, &trip, ends)?.operations, 1);
@@ -203,16 +185,21 @@ impl Transfer<'_> {
             return Err(Error::Unsupported(why.to_owned()));
         }
         if !diverged {
-            return self.hand_over(common, theirs, Scope::Log);
+            return self.hand_over(common, theirs, DeltaScope::Log);
         }
         let after = common.map_or(0, |mark| mark.seq);
         let there = self.from.log_merges(self.call, self.id, after)?;
         let unerased = self.erase(&there.erased)?;
         let since = self.taken(common, &there)?;
-        Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
+        Ok(Pulled { unerased, ..self.hand_over(since, theirs, DeltaScope::Turns)? })
     }
 
-    fn hand_over(&self, since: Option<LogMark>, theirs: LogMark, scope: Scope) -> Result<Pulled> {
+    fn hand_over(
+        &self,
+        since: Option<LogMark>,
+        theirs: LogMark,
+        scope: DeltaScope,
+    ) -> Result<Pulled> {
         let nothing = Ok(Pulled::default());
         if since == Some(theirs) {
             return nothing;
@@ -224,7 +211,7 @@ impl Transfer<'_> {
         };
         // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
         // that may not be written to has to look through it again.
-        let empty = scope == Scope::Turns && delta.turns() == 0;
+        let empty = scope == DeltaScope::Turns && delta.turns() == 0;
         match self.receive(delta) {
             Err(error) if empty && error.kind() == ErrorKind::Forbidden => nothing,
             done => done,

@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tine_core::json;
 use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
-use tine_store::{Content, Detail};
+use tine_store::{Branch, Content, Conversation, Detail, Operation, Turn};
 
 use super::BundleRecord;
-use super::delta::{Delta, Scope};
+use super::delta::{Delta, DeltaScope};
 use super::import::{ErasurePolicy, ImportOutcome, ImportPolicy, NameConflicts};
 use super::knowledge::LoggedRecords;
 use crate::Imported;
@@ -39,13 +39,14 @@ impl Engine {
     }
 
     fn receive_with(&self, erasures: ErasurePolicy, call: &Call, delta: Delta) -> Result<Pulled> {
-        let Some(BundleRecord::Conversation { id, .. }) = delta.records.first() else {
+        let Some(BundleRecord::Conversation(Conversation { id, .. })) = delta.records.first()
+        else {
             return Err(Error::invalid("the first record must be a conversation"));
         };
         let id = id.clone();
         match delta.scope {
-            Scope::Log => self.continue_log(erasures, call, &id, delta),
-            Scope::Turns => self.take_turns(call, &id, delta),
+            DeltaScope::Log => self.continue_log(erasures, call, &id, delta),
+            DeltaScope::Turns => self.take_turns(call, &id, delta),
         }
     }
 
@@ -67,7 +68,7 @@ impl Engine {
                 if end != since {
                     return Err(went_on(id));
                 }
-                let here = self.delta(call, id, None, Scope::Log)?;
+                let here = self.delta(call, id, None, DeltaScope::Log)?;
                 if Some(here.until) != since {
                     return Err(went_on(id));
                 }
@@ -88,10 +89,10 @@ impl Engine {
         let Delta { bytes, until, known, records, .. } = delta;
         let here = self.read(|records| Ok(records.conversation(&call.project, id)?))?;
         let here = here.ok_or_else(|| Error::not_found("conversation", id))?;
-        if let Some(BundleRecord::Conversation { root_hash, .. }) = records.first()
-            && *root_hash != here.root_hash
+        if let Some(BundleRecord::Conversation(there)) = records.first()
+            && there.root_hash != here.root_hash
         {
-            let advice = " with another root; export it into another project";
+            let advice = " with another root; export into another project";
             return Err(Error::Exists { what: "conversation", name: id.to_string(), advice });
         }
         let done = self.graft(call, grafted(id, records, &known, until)?)?;
@@ -102,7 +103,7 @@ impl Engine {
 }
 
 fn went_on(id: &ConversationId) -> Error {
-    let advice = " whose log went on, or another way; sync again";
+    let advice = " whose log has changed meanwhile; sync again";
     Error::Exists { what: "conversation", name: id.to_string(), advice }
 }
 
@@ -119,32 +120,23 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
         here.into_iter().map(|it| (false, it)).chain(there.into_iter().map(|it| (true, it)))
     {
         match record {
-            BundleRecord::Conversation { .. } => conversation = vec![record],
-            BundleRecord::Turn { id, .. } => match places.get(&id) {
+            BundleRecord::Conversation(_) => conversation = vec![record],
+            BundleRecord::Turn { turn: Turn { id, .. }, .. } => match places.get(&id) {
                 Some(place) => turns[*place] = record,
                 None => {
                     places.insert(id, turns.len());
                     turns.push(record);
                 }
             },
-            BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
-                let turns = undo_targets.get(&seq).is_some_and(|turns| *turns && !newer);
-                let undone = undone ^ turns;
-                if let Detail::Kept(detail) = &detail
-                    && (newer || undo_targets.contains_key(&seq))
+            BundleRecord::Operation(mut operation) => {
+                let toggled = undo_targets.get(&operation.seq);
+                if let Detail::Kept(detail) = &operation.detail
+                    && (newer || toggled.is_some())
                 {
                     logged.add(detail);
                 }
-                operations.push(BundleRecord::Operation {
-                    seq,
-                    kind,
-                    actor,
-                    at,
-                    detail,
-                    hash,
-                    undone,
-                    idempotency,
-                });
+                operation.undone ^= toggled.is_some_and(|toggled| *toggled && !newer);
+                operations.push(BundleRecord::Operation(operation));
             }
             BundleRecord::Record(record) => {
                 families.insert(record.key().clone(), (newer, record));
@@ -180,7 +172,8 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
 fn undo_targets(records: &[BundleRecord]) -> HashMap<u64, bool> {
     let mut undo_targets: HashMap<u64, bool> = HashMap::new();
     for record in records {
-        if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
+        if let BundleRecord::Operation(Operation { kind, detail: Detail::Kept(detail), .. }) =
+            record
             && crate::ops::undo::is_undo_or_redo(kind)
             && let Ok(json) = json::parse(detail.as_bytes(), json::MAX_DEPTH)
             && let Some(entry) = OperationDetail::from_json(&json)
@@ -206,23 +199,26 @@ fn grafted(
     let mut hashes: HashMap<TurnId, TurnHash> =
         referenced.iter().map(|(id, it)| (*id, *it)).collect();
     hashes.extend(records.iter().filter_map(|record| match record {
-        BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
+        BundleRecord::Turn { turn, .. } => Some((turn.id, turn.hash)),
         _ => None,
     }));
     for record in records {
         match record {
             BundleRecord::Turn {
-                id,
-                hash,
                 parent,
-                role,
-                content: Content::Kept(body),
-                tool_call_id,
-                created_at,
-                status,
-                metadata,
-                origin,
-                ..
+                turn:
+                    Turn {
+                        content: Content::Kept(body),
+                        id,
+                        hash,
+                        role,
+                        tool_call_id,
+                        created_at,
+                        status,
+                        metadata,
+                        origin,
+                        ..
+                    },
             } => {
                 let place = parent.and_then(|parent| places.get(&parent)).copied();
                 let below = match parent.filter(|_| place.is_none()) {
@@ -245,12 +241,14 @@ fn grafted(
                     part_of: origin.part_of.map(|whole| (whole, hashes.get(&whole).copied())),
                 });
             }
-            BundleRecord::Branch { name, tip: Some(tip), .. } => {
+            BundleRecord::Branch { branch: Branch { name, .. }, tip: Some(tip) } => {
                 let place = places.get(&tip).ok_or_else(|| Error::not_found("turn", tip))?;
                 branches.push((name, *place));
             }
-            BundleRecord::Conversation { .. } => {}
-            _ => return Err(Error::invalid("turns and their branches are all that is taken over")),
+            BundleRecord::Conversation(_) => {}
+            _ => {
+                return Err(Error::invalid("a delta of turns may contain only turns and branches"));
+            }
         }
     }
     let ends: HashSet<usize> = branches.iter().map(|(_, place)| *place).collect();

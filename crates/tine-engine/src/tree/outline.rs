@@ -39,7 +39,11 @@ impl Engine {
     pub fn outline(&self, call: &Call, query: OutlineQuery) -> Result<Outline> {
         let limit = match query.rows {
             None => OUTLINE_ROWS,
-            Some(0) => return Err(Error::invalid("a page holds at least one row; `rows` is 0")),
+            Some(0) => {
+                return Err(Error::invalid(
+                    "a page holds at least one row; `rows` is 0; give 1 or more",
+                ));
+            }
             Some(given) if given > OUTLINE_ROWS => {
                 let limit = OUTLINE_ROWS;
                 return Err(Error::TooLarge { what: "rows in an outline", limit, given });
@@ -150,7 +154,7 @@ fn added(
     let mut locs = BTreeSet::new();
     for (first, count) in found {
         let Some((_, mut loc)) = records.find_turn(&call.project, &first)? else { continue };
-        // A chain that went on in another segment.
+        // A chain that continues in another segment.
         if u64::from(loc.index) + count > u64::from(SEGMENT_TURNS) {
             return Ok(None);
         }

@@ -208,7 +208,7 @@ impl RawPath {
             }
             match tree.split_with_half(turn)? {
                 Some(split) => turn = split.whole,
-                None => return Err(Error::invalid("that turn is not on this path")),
+                None => return Err(Error::invalid("the turn is not on this path")),
             }
         }
     }
@@ -356,7 +356,8 @@ fn read_cursor(cursor: &str) -> Result<(TurnId, TurnId)> {
 }
 
 fn main_tip(records: &dyn Read, call: &Call, id: Option<&ConversationId>) -> Result<TreePosition> {
-    let id = id.ok_or_else(|| Error::invalid("name the conversation, or the turn to go to"))?;
+    let id =
+        id.ok_or_else(|| Error::invalid("name the conversation, or the turn where the path ends"))?;
     let conversation = resolve::conversation(records, call, id)?;
     let main = records.branch(conversation.key, &tine_core::Name::main())?;
     Ok(TreePosition { conversation, turn: main.and_then(|main| main.tip) })

@@ -44,7 +44,7 @@ pub(crate) fn conversation(
 ) -> Result<Conversation> {
     match records.conversation(&call.project, id)? {
         Some(found) if found.visibility.is_there() => Ok(found),
-        _ => Err(Error::NotFound { what: "conversation", name: id.to_string(), advice: "" }),
+        _ => Err(Error::not_found("conversation", id)),
     }
 }
 
@@ -86,11 +86,7 @@ pub(crate) fn branch(
     conversation: ConversationKey,
     name: &str,
 ) -> Result<Branch> {
-    find_branch(records, call, conversation, name)?.ok_or_else(|| Error::NotFound {
-        what: "branch",
-        name: name.to_owned(),
-        advice: "",
-    })
+    find_branch(records, call, conversation, name)?.ok_or_else(|| Error::not_found("branch", name))
 }
 
 /// Resolves a reference to a live turn or the root.
@@ -115,7 +111,7 @@ pub(crate) fn find(records: &dyn Read, call: &Call, wanted: &TurnRef) -> Result<
     for _ in 0..reference.back() {
         let Some(loc) = turn else {
             let name = reference.as_str().to_owned();
-            let advice = "; it goes back beyond the root";
+            let advice = "; it goes back past the root";
             return Err(Error::NotFound { what: "turn", name, advice });
         };
         turn = tree.shown_parent(loc)?;
@@ -158,8 +154,9 @@ fn base(
 ) -> Result<TreePosition> {
     let name = reference.base();
     if reference.is_root() {
-        let conversation = within
-            .ok_or_else(|| Error::invalid("`root` needs a conversation; name one with the call"))?;
+        let conversation = within.ok_or_else(|| {
+            Error::invalid("`root` is ambiguous without a conversation; name the conversation")
+        })?;
         return Ok(TreePosition { conversation, turn: None });
     }
     if let Some(found) = by_id(records, call, within.as_ref(), reference)? {

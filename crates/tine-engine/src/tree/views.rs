@@ -1,11 +1,10 @@
 //! From records to answers.
 
-use tine_core::json::{Json, object};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tine_core::{ConversationId, ProjectId, TurnHash, TurnId};
 use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility, required};
 
-use crate::log::canonical_writer::ObjectWriter;
-use crate::log::change::{optional, parsed, text};
 use crate::log::mutation::Receipt;
 use crate::tree::resolve::conversation_of;
 use crate::tree::shown::{Tree, TurnState};
@@ -152,63 +151,6 @@ pub(crate) fn bookmark(records: &dyn Read, found: &Bookmark) -> Result<BookmarkV
     })
 }
 
-/// Writes the canonical form of a branch, as receipts hold it.
-pub(crate) fn write_branch(branch: &BranchView, out: &mut String) {
-    let mut object = ObjectWriter::begin(out);
-    object.unescaped("branch_id", Some(branch.id));
-    object.text("conversation_id", Some(branch.conversation.as_str()));
-    object.unescaped("created_at", Some(branch.created_at));
-    object.unescaped("forked_from", branch.forked_from);
-    object.text("name", Some(branch.name.as_str()));
-    object.unescaped("tip", branch.tip);
-    object.unescaped("tip_hash", branch.tip_hash);
-    object.literal("version", branch.version);
-    object.end();
-}
-
-impl Receipt for BranchView {
-    fn to_canonical(&self) -> String {
-        let mut out = String::new();
-        write_branch(self, &mut out);
-        out
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(BranchView {
-            conversation: ConversationId::from_stored(json.get("conversation_id")?.as_str()?),
-            id: parsed(json, "branch_id")?,
-            name: tine_core::Name::from_stored(json.get("name")?.as_str()?),
-            tip: optional(json, "tip")?,
-            tip_hash: optional(json, "tip_hash")?,
-            forked_from: optional(json, "forked_from")?,
-            created_at: parsed(json, "created_at")?,
-            version: json.get("version")?.as_u64()?,
-        })
-    }
-}
-
-impl Receipt for BookmarkView {
-    fn to_json(&self) -> Json {
-        object([
-            ("name", text(&self.name)),
-            ("conversation_id", text(&self.conversation)),
-            ("turn_id", text(&self.turn)),
-            ("turn_hash", text(&self.turn_hash)),
-            ("created_at", text(&self.created_at)),
-        ])
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(BookmarkView {
-            name: tine_core::Name::from_stored(json.get("name")?.as_str()?),
-            conversation: ConversationId::from_stored(json.get("conversation_id")?.as_str()?),
-            turn: parsed(json, "turn_id")?,
-            turn_hash: parsed(json, "turn_hash")?,
-            created_at: parsed(json, "created_at")?,
-        })
-    }
-}
-
 /// A record in an answer: its view as the call left it or, in a replay, its id.
 ///
 /// The view is read in the call's own transaction: a later read would show changes by other calls.
@@ -219,7 +161,7 @@ pub(crate) enum ViewOrId<V: HasId> {
 
 /// A view with an id by which it can be loaded again.
 pub(crate) trait HasId {
-    type Id: Receipt;
+    type Id: Serialize + DeserializeOwned;
     fn id(&self) -> &Self::Id;
 }
 
@@ -263,32 +205,35 @@ impl ViewOrId<TurnView> {
     }
 }
 
-impl<V: HasId> Receipt for ViewOrId<V> {
-    fn to_json(&self) -> Json {
-        self.id().to_json()
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        V::Id::from_json(json).map(ViewOrId::Id)
+/// Stored as the id.
+impl<V: HasId> Serialize for ViewOrId<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.id().serialize(serializer)
     }
 }
 
-impl Receipt for TurnId {
-    fn to_json(&self) -> Json {
-        text(self)
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        json.as_str()?.parse().ok()
+impl<'de, V: HasId> Deserialize<'de> for ViewOrId<V> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> std::result::Result<Self, D::Error> {
+        V::Id::deserialize(input).map(ViewOrId::Id)
     }
 }
 
-impl Receipt for ConversationId {
-    fn to_json(&self) -> Json {
-        text(self)
+impl<V: HasId> Receipt for ViewOrId<V> {}
+
+/// An outcome as receipts hold it: whether something was created.
+pub(crate) mod created {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::Outcome;
+
+    pub(crate) fn serialize<S: Serializer>(
+        outcome: &Outcome,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(*outcome == Outcome::Created)
     }
 
-    fn from_json(json: &Json) -> Option<Self> {
-        Some(ConversationId::from_stored(json.as_str()?))
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Outcome, D::Error> {
+        bool::deserialize(input).map(Outcome::from_created)
     }
 }

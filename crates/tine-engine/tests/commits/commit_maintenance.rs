@@ -41,13 +41,13 @@ fn a_turn_that_a_commit_covers_is_deleted_by_force_alone() {
         assert_eq!((listed[0].what.as_str(), &listed[0].name), ("commit", &made.hash.to_string()));
         world.engine.delete(&world.call, delete(true)).expect("a deletion by force");
         world.say(&talk, &["four"]);
-        world.commit(&talk, "main", "behind a tombstone");
+        world.commit(&talk, "main", "after a tombstone");
         world.verified();
     });
 }
 
 #[test]
-fn an_erasure_takes_the_facets_of_whatever_knew_of_the_turn() {
+fn an_erasure_removes_the_facets_of_every_commit_that_covers_the_turn() {
     for_each_store(|world| {
         let talk = world.talk("trip");
         let said = world.say(&talk, &["My sister Marie Curie lives in Zanzibar."]);
@@ -110,7 +110,7 @@ fn commits_travel_with_their_conversation_and_are_checked_on_arrival() {
         let third = World::over(Arc::new(MemoryStore::new()), None);
         let refused = third.engine.import(None, &mut tampered.map(Ok));
         let error = refused.expect_err("a damaged bundle").to_string();
-        assert!(error.contains("its hash does not fit"), "{error}");
+        assert!(error.contains("its hash does not match"), "{error}");
         // What was undone in the meantime is undone there as well.
         world.say(&talk, &["More."]);
         world.commit(&talk, "main", "to be undone");

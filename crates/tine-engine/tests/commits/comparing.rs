@@ -40,7 +40,7 @@ fn hash(world: &World, id: TurnId) -> tine_core::TurnHash {
 }
 
 #[test]
-fn branches_are_compared_from_where_they_part_down_to_words() {
+fn branches_are_compared_from_where_they_diverge_down_to_words() {
     for_each_store(|world| {
         let talk = world.talk("trip");
         let said = world.say(&talk, &["Plan a trip.", "Where to?", "To Tokyo in March.", "Fine."]);
@@ -65,14 +65,14 @@ fn branches_are_compared_from_where_they_part_down_to_words() {
         let kyoto = compared.keywords.gained.iter().find(|seen| seen.text == "Kyoto");
         let at = kyoto.and_then(|seen| seen.at.clone()).expect("its evidence");
         assert_eq!((at.turn, at.span), (hash(world, edited), (3, 8)));
-        // Towards an ancestor everything behind it is gone.
+        // Compared with an ancestor, everything after it is gone.
         assert_eq!(spell(&diff(world, &talk, "main", "main~2")), ["-To Tokyo in March.", "-Fine."]);
         assert_eq!(spell(&diff(world, &talk, "main", "main")), Vec::<String>::new());
     });
 }
 
 #[test]
-fn stretches_of_turns_are_compared_with_one_another() {
+fn ranges_of_turns_are_compared_with_one_another() {
     for_each_store(|world| {
         let talk = world.talk("trip");
         let said = world.say(&talk, &["a", "b", "c", "d"]);
@@ -143,13 +143,13 @@ fn blame_finds_the_turn_and_span_also_through_merges() {
         let found = blame(BlameOf::Text("Tokyo".into())).expect("a turn").remove(0);
         assert_eq!((found.turn_id, found.span), (Some(said[0]), Some((15, 20))));
         assert_eq!((found.commit, found.merge), (Some(first.hash), None));
-        let brought = blame(BlameOf::Text("café".into())).expect("a turn").remove(0);
-        assert_eq!((brought.turn_id, brought.span), (Some(other), Some((18, 22))));
-        assert_eq!(brought.merge, Some(merge.hash));
+        let found_turn = blame(BlameOf::Text("café".into())).expect("a turn").remove(0);
+        assert_eq!((found_turn.turn_id, found_turn.span), (Some(other), Some((18, 22))));
+        assert_eq!(found_turn.merge, Some(merge.hash));
         let field = BlameOf::Field { entity: trip, field: "hotel".into() };
         let field = blame(field).expect("a turn").remove(0);
         assert_eq!((field.turn_id, field.value), (Some(other), Some("Zenith".into())));
-        let unknown = blame(BlameOf::Text("Osaka".into())).expect_err("nobody said it");
+        let unknown = blame(BlameOf::Text("Osaka".into())).expect_err("no turn has this text");
         assert_eq!(unknown.kind(), ErrorKind::NotFound);
         let nothing = BlameOf::Field { entity: trip, field: "pool".into() };
         assert_eq!(blame(nothing).expect_err("no such field").kind(), ErrorKind::Invalid);
@@ -193,16 +193,20 @@ fn drift_is_a_series_from_nothing_in_common_to_the_same() {
         world.say(&talk, &["Rust compiles slowly; borrow checker errors everywhere."]);
         world.commit(&talk, "main", "something else");
         let series = world.engine.drift(&world.call, &talk, "main").expect("a series");
-        let told: Vec<_> = series.iter().map(|it| (it.from_parent, it.from_first)).collect();
-        assert_eq!(told[0], (None, None));
-        assert_eq!(told[1], (Some(0.0), Some(0.0)));
-        let (parent, first) = told[2];
-        assert!(parent.expect("a number") > 0.9 && first.expect("a number") > 0.9, "{told:?}");
+        let series_values: Vec<_> =
+            series.iter().map(|it| (it.from_parent, it.from_first)).collect();
+        assert_eq!(series_values[0], (None, None));
+        assert_eq!(series_values[1], (Some(0.0), Some(0.0)));
+        let (parent, first) = series_values[2];
+        assert!(
+            parent.expect("a number") > 0.9 && first.expect("a number") > 0.9,
+            "{series_values:?}"
+        );
     });
 }
 
 #[test]
-fn a_turn_is_said_again_elsewhere_with_a_note_of_where_it_comes_from() {
+fn a_turn_is_copied_elsewhere_with_its_origin() {
     for_each_store(|world| {
         let (here, there) = (world.talk("here"), world.talk("there"));
         let said = world.say(&there, &["Something useful."]);

@@ -6,13 +6,13 @@ use tine_core::Limits;
 use tine_engine::{Append, Call, DiffQuery, Engine, FixedEntropy, ManualClock, NewCommit};
 use tine_sqlite::SqliteStore;
 use tine_store::{MemoryStore, Store};
-use tine_testkit::stores::{Cost, Counting, TempFolder};
+use tine_testkit::stores::{CountingStore, RecordCost, TempFolder};
 
 use crate::world::{spoken, start};
 
 /// The records that a comparison of two commits of so many turns each reads.
-fn compared(inner: Arc<dyn Store>, turns: usize) -> Cost {
-    let store = Arc::new(Counting::new(inner));
+fn compared(inner: Arc<dyn Store>, turns: usize) -> RecordCost {
+    let store = Arc::new(CountingStore::new(inner));
     let clock = Arc::new(ManualClock::new(start(), 1));
     let entropy = Arc::new(FixedEntropy::new(1));
     let engine = Engine::with(store.clone(), clock, entropy, Limits::default());
@@ -53,7 +53,7 @@ fn comparing_two_commits_reads_no_turn() {
 /// Two conversations at once: rings of one lie between those of the other.
 #[test]
 fn rings_are_kept_once_also_where_others_speak_in_between() {
-    let store = Arc::new(Counting::new(Arc::new(MemoryStore::new())));
+    let store = Arc::new(CountingStore::new(Arc::new(MemoryStore::new())));
     let clock = Arc::new(ManualClock::new(start(), 1));
     let entropy = Arc::new(FixedEntropy::new(1));
     let engine = Engine::with(store.clone(), clock, entropy, Limits::default());

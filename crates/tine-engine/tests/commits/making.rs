@@ -59,12 +59,12 @@ fn the_first_commit_of_a_branch_builds_on_the_last_before_the_fork() {
         let said = world.say(&talk, &["one", "two", "three"]);
         let early = world.commit(&talk, "main", "early");
         world.fork_at(&talk, said[1], "before");
-        world.fork_at(&talk, said[2], "behind");
+        world.fork_at(&talk, said[2], "earlier");
         let later = world.say(&talk, &["four"]);
         let late = world.commit(&talk, "main", "late");
-        world.say_under(&talk, said[2], "behind", user("other"));
+        world.say_under(&talk, said[2], "earlier", user("other"));
         world.say_under(&talk, said[1], "before", user("another"));
-        assert_eq!(world.commit(&talk, "behind", "first here").commit.parents, vec![early.hash]);
+        assert_eq!(world.commit(&talk, "earlier", "first here").commit.parents, vec![early.hash]);
         // The commit reaches beyond the fork, so that it is not before it.
         assert_eq!(world.commit(&talk, "before", "first here").commit.parents, vec![]);
         world.fork_at(&talk, later[0], "last");
@@ -101,7 +101,7 @@ fn a_window_that_is_no_stretch_of_one_path_is_refused() {
 }
 
 #[test]
-fn a_commit_is_undone_and_done_again_and_keeps_its_turns_from_being_undone() {
+fn a_commit_can_be_undone_and_redone_and_protects_its_turns_from_undo() {
     for_each_store(|world| {
         let talk = world.talk("trip");
         world.say(&talk, &["one", "two"]);

@@ -48,7 +48,7 @@ fn sides_that_change_different_fields_never_conflict() {
         assert_eq!(value(&commit, trip, "hotel"), None, "a deletion stays deleted");
         // The turns of `main` are its own.
         assert_eq!(world.path(&talk, "main").matches("Kyoto").count(), 0);
-        // What was brought is still known behind further turns.
+        // Merged facts are still known after further turns.
         world.say(&talk, &["And then?"]);
         let next = world.commit(&talk, "main", "later");
         assert_eq!(value(&next, trip, "city"), Some("Kyoto".into()));
@@ -58,7 +58,7 @@ fn sides_that_change_different_fields_never_conflict() {
 }
 
 #[test]
-fn merging_what_is_there_already_changes_nothing() {
+fn merging_an_ancestor_changes_nothing() {
     for_each_store(|world| {
         let (talk, _, root) = parted(world);
         world.say(&talk, &["More on main."]);
@@ -75,7 +75,7 @@ fn merging_what_is_there_already_changes_nothing() {
 }
 
 #[test]
-fn a_conflict_is_kept_until_somebody_decides_it() {
+fn a_conflict_is_kept_until_it_is_resolved() {
     for_each_store(|world| {
         let (talk, trip, root) = parted(world);
         let ours = world.say(&talk, &["Make it 6000."]);
@@ -120,7 +120,7 @@ fn a_conflict_is_kept_until_somebody_decides_it() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_come_of_a_merge_and_writes_nothing() {
+fn a_dry_run_reports_the_result_of_a_merge_and_writes_nothing() {
     for_each_store(|world| {
         let (talk, _, root) = parted(world);
         let theirs = world.say_under(&talk, root, "side", user("Let's go with Kyoto."));
@@ -129,12 +129,16 @@ fn a_dry_run_tells_what_would_come_of_a_merge_and_writes_nothing() {
         let mut request = world.merging(&talk, "side", "main");
         request.dry_run = true;
         request.summary = Summary::Generated;
-        let told = world.engine.merge(&world.call, request.clone()).expect("a rehearsal");
+        let preview = world.engine.merge(&world.call, request.clone()).expect("a rehearsal");
         assert_eq!(world.export(), before);
-        assert_eq!(told.changes.len(), 1);
-        assert!(told.commit.is_none() && told.dry_run && !told.up_to_date);
-        assert!(told.summary.iter().any(|line| line.text.contains("Kyoto")), "{:?}", told.summary);
-        assert!(told.summary.iter().any(|line| line.turn.is_some()));
+        assert_eq!(preview.changes.len(), 1);
+        assert!(preview.commit.is_none() && preview.dry_run && !preview.up_to_date);
+        assert!(
+            preview.summary.iter().any(|line| line.text.contains("Kyoto")),
+            "{:?}",
+            preview.summary
+        );
+        assert!(preview.summary.iter().any(|line| line.turn.is_some()));
         request.dry_run = false;
         let done = world.engine.merge(&world.call, request).expect("a merge");
         let turn = done.turn.expect("a turn about the other side");

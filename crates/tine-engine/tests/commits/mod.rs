@@ -6,7 +6,7 @@
 //! | the first commit of a new branch has the last one before the fork as its parent | `making::the_first_commit_of_a_branch_builds_on_the_last_before_the_fork` |
 //! | a reversed or broken window is refused | `making::a_window_that_is_no_stretch_of_one_path_is_refused` |
 //! | one side changes the budget, the other the city: no conflict; a deletion stays deleted | `merging::sides_that_change_different_fields_never_conflict` |
-//! | what no rule decides is a conflict, carried on until it is decided | `merging::a_conflict_is_kept_until_somebody_decides_it` |
+//! | what no rule decides is a conflict, carried on until it is decided | `merging::a_conflict_is_kept_until_it_is_resolved` |
 
 mod commit_maintenance;
 mod comparing;

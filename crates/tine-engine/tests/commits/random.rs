@@ -29,7 +29,7 @@ enum Step {
     Know { nth: u8, field: u8, value: u8 },
     Commit { on: u8 },
     Range { start: u8, end: u8 },
-    Merge { from: u8, into: u8, told: bool },
+    Merge { from: u8, into: u8, with_summary: bool },
     Decide { on: u8, side: u8 },
     Inject { nth: u8, on: u8 },
     Edit { nth: u8, text: u8, on: u8 },
@@ -50,7 +50,7 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
         5 => (n(), n(), n()).prop_map(|(nth, field, value)| Step::Know { nth, field, value }),
         6 => n().prop_map(|on| Step::Commit { on }),
         2 => (n(), n()).prop_map(|(start, end)| Step::Range { start, end }),
-        6 => (n(), n(), any::<bool>()).prop_map(|(from, into, told)| Step::Merge { from, into, told }),
+        6 => (n(), n(), any::<bool>()).prop_map(|(from, into, with_summary)| Step::Merge { from, into, with_summary }),
         2 => (n(), n()).prop_map(|(on, side)| Step::Decide { on, side }),
         1 => (n(), n()).prop_map(|(nth, on)| Step::Inject { nth, on }),
         2 => (n(), n(), n()).prop_map(|(nth, text, on)| Step::Edit { nth, text, on }),
@@ -115,9 +115,9 @@ fn perform(world: &World, talk: &ConversationId, step: Step) -> Option<Result<()
             let request = NewCommit::of(conversation, "a range");
             engine.commit(call, NewCommit { window: Some(window), ..request }).map(drop)
         }
-        Step::Merge { from, into, told } => {
+        Step::Merge { from, into, with_summary } => {
             let mut request = world.merging(talk, branch(from), branch(into));
-            request.summary = if told { Summary::Generated } else { Summary::None };
+            request.summary = if with_summary { Summary::Generated } else { Summary::None };
             engine.merge(call, request).map(drop)
         }
         Step::Decide { on, side } => {
@@ -244,6 +244,6 @@ fn play(world: &World, steps: &[Step]) -> Checked {
 }
 
 #[test]
-fn whatever_is_done_commits_stay_whole_and_travel() {
+fn commits_stay_complete_and_travel_after_any_sequence_of_operations() {
     cases::run("whatever_is_done_commits", 48, script, |world, steps| play(world, steps));
 }

@@ -84,7 +84,7 @@ fn talk() -> (Talk, EntityId) {
 }
 
 #[test]
-fn what_the_engine_says_of_commits_is_what_a_reader_of_its_json_gets() {
+fn every_answer_about_commits_is_read_back_equal_from_its_json() {
     let (talk, entity) = talk();
     let (engine, call) = (&talk.engine, &talk.call);
     let rings = engine.rings(call, talk.within("main")).unwrap();
@@ -176,7 +176,7 @@ const HASHED: [&str; 10] = [
 ];
 
 #[test]
-fn whoever_hashes_the_members_of_a_commit_gets_its_hash() {
+fn hashing_the_members_of_a_commit_gives_its_hash() {
     let (talk, _) = talk();
     let first = talk.commit("main");
     let said = talk.say("side", "Rather Kyoto, é.");

@@ -40,7 +40,7 @@ fn at(text: &str) -> Reference {
 }
 
 #[test]
-fn what_the_engine_answers_is_what_a_reader_of_its_json_gets() {
+fn every_answer_is_read_back_equal_from_its_json() {
     let engine = Engine::new(MemoryStore::new());
     let call = Call::by("somebody");
     let request = NewConversation {
@@ -189,7 +189,7 @@ impl tine_analysis::Interpreter for Parrot {
 }
 
 #[test]
-fn what_was_learned_is_what_a_reader_of_its_json_gets() {
+fn every_answer_about_knowledge_is_read_back_equal_from_its_json() {
     let interpreters = tine_engine::Interpreters::rules()
         .with(Arc::new(Parrot("one", r#"[{"name":"Ann","a":1},{"name":"Bob"},{"name":"Eve"}]"#)))
         .with(Arc::new(Parrot("two", r#"[{"name":"Ann","a":2},{"name":"Cid"},{"name":"Eve"}]"#)));

@@ -53,7 +53,7 @@ fn varied() -> (Engine, Call) {
 }
 
 #[test]
-fn turns_of_every_sort_come_back_from_their_json() {
+fn turns_of_every_kind_are_read_back_from_their_json() {
     let (engine, call) = varied();
     let id = tine_core::ConversationId::from_stored("odd \"name\"");
     let mut query = PathQuery::of(id.clone());

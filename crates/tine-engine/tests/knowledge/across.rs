@@ -79,7 +79,7 @@ fn slots_and_their_versions_come_with_an_import() {
 
 /// §5: undo refuses when a later operation builds on the one to be undone.
 #[test]
-fn a_turn_that_a_fact_names_is_not_undone_under_it() {
+fn a_turn_that_a_fact_names_cannot_be_undone() {
     let world = World::over(Arc::new(MemoryStore::new()), None);
     world.store("chat", "1", user("a"));
     let stored = world.store("chat", "2", user("b"));

@@ -1,4 +1,4 @@
-//! One call is one transaction: failed at any of its writes it leaves nothing behind, and run
+//! One call is one transaction: if any of its writes fails it leaves no trace, and run
 //! twice it does what it does once.
 
 use std::collections::BTreeMap;
@@ -16,18 +16,18 @@ use tine_store::{
     Result as Stored, Store,
 };
 use tine_testkit::machine::{StepClock, beginning};
-use tine_testkit::stores::{Failing, TempFolder, Twice};
+use tine_testkit::stores::{FailingStore, RepeatingStore, TempFolder};
 
 use super::{fact, fields, runs};
 use crate::world::{World, bot, user};
 
-/// A call that waits to be made, in a world that was prepared for it. Its answer is told in words.
+/// A call that waits to be made, in a world that was prepared for it. Its answer is a text.
 type Act = Box<dyn Fn(&World) -> Result<String, Error>>;
 
 /// What is prepared, and the call.
 type Scene = fn(&World) -> Act;
 
-fn told<T: std::fmt::Debug>(answer: Result<T, Error>) -> Result<String, Error> {
+fn as_text<T: std::fmt::Debug>(answer: Result<T, Error>) -> Result<String, Error> {
     answer.map(|answer| format!("{answer:?}"))
 }
 
@@ -36,7 +36,7 @@ fn project_log() -> ConversationId {
 }
 
 fn turn(request: StoreTurn) -> Act {
-    Box::new(move |world| told(world.engine.store_turn(&world.call, request.clone())))
+    Box::new(move |world| as_text(world.engine.store_turn(&world.call, request.clone())))
 }
 
 fn relationship(relation: &str, source: End, target: End) -> NewRelationship {
@@ -86,14 +86,14 @@ const SCENES: &[(&str, Scene)] = &[
         Box::new(|world| {
             let request = runs::turn_envelope("t1", "I need to call Maria tomorrow.");
             let request = NewSource { interpret: Interpret::Queue, ..request };
-            told(world.engine.store_source(&world.call, request))
+            as_text(world.engine.store_source(&world.call, request))
         })
     }),
     ("a large source", |_| {
         Box::new(|world| {
             let bytes: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
             let request = runs::source("application/octet-stream", bytes);
-            told(world.engine.store_source(&world.call, request))
+            as_text(world.engine.store_source(&world.call, request))
         })
     }),
     ("facts and relationships", |world| {
@@ -111,20 +111,22 @@ const SCENES: &[(&str, Scene)] = &[
                 ],
                 ..StoreFacts::default()
             };
-            told(world.engine.store_facts(&world.call, request))
+            as_text(world.engine.store_facts(&world.call, request))
         })
     }),
     ("a correction", |world| {
         let entity = two_people(world).entities[0].entity;
         Box::new(move |world| {
             let fields = fields(r#"{"role":"analyst","birthday":"1815-12-10"}"#);
-            told(world.engine.correct(&world.call, Correct { entity, fields, observed_at: None }))
+            as_text(
+                world.engine.correct(&world.call, Correct { entity, fields, observed_at: None }),
+            )
         })
     }),
     ("a merge", |world| {
         let made = two_people(world).entities;
         let merge = Merge { from: made[1].entity, into: made[0].entity };
-        Box::new(move |world| told(world.engine.merge_entities(&world.call, merge)))
+        Box::new(move |world| as_text(world.engine.merge_entities(&world.call, merge)))
     }),
     ("a separation", |world| {
         let made = two_people(world).entities;
@@ -133,24 +135,28 @@ const SCENES: &[(&str, Scene)] = &[
             observations: vec![made[0].observation, made[2].observation],
             into: None,
         };
-        Box::new(move |world| told(world.engine.separate_entity(&world.call, separate.clone())))
+        Box::new(move |world| as_text(world.engine.separate_entity(&world.call, separate.clone())))
     }),
     ("the deletion of an entity", |world| {
         let ada = two_people(world).entities[0].entity;
-        Box::new(move |world| told(world.engine.set_entity_deleted(&world.call, ada, true)))
+        Box::new(move |world| as_text(world.engine.set_entity_deleted(&world.call, ada, true)))
     }),
     ("a relationship", |world| {
         let made = two_people(world).entities;
         let (one, other) = (End::Entity(made[0].entity), End::Entity(made[1].entity));
         let request = relationship("DUPLICATE_OF", one, other);
-        Box::new(move |world| told(world.engine.create_relationship(&world.call, request.clone())))
+        Box::new(move |world| {
+            as_text(world.engine.create_relationship(&world.call, request.clone()))
+        })
     }),
     ("the removal of a relationship", |world| {
         let made = two_people(world).entities;
         let (one, other) = (End::Entity(made[0].entity), End::Entity(made[1].entity));
         let request = relationship("DUPLICATE_OF", one, other);
         world.engine.create_relationship(&world.call, request.clone()).expect("a relationship");
-        Box::new(move |world| told(world.engine.delete_relationship(&world.call, request.clone())))
+        Box::new(move |world| {
+            as_text(world.engine.delete_relationship(&world.call, request.clone()))
+        })
     }),
     ("the deletion of turns of slots", |world| {
         let first = world.store("chat", "1", user("a"));
@@ -160,7 +166,7 @@ const SCENES: &[(&str, Scene)] = &[
         Box::new(move |world| {
             let (turn, mode) = (turn.clone(), DeleteMode::Cascade);
             let delete = Delete { turn, mode, force: false, dry_run: false };
-            told(world.engine.delete(&world.call, delete))
+            as_text(world.engine.delete(&world.call, delete))
         })
     }),
     ("an edit in the tree", |world| {
@@ -170,32 +176,32 @@ const SCENES: &[(&str, Scene)] = &[
             let body = Body::Text("a2".to_owned());
             let branch = Some("main".to_owned());
             let edit = Edit { turn: turn.clone(), body, branch, reuse: true };
-            told(world.engine.edit(&world.call, edit))
+            as_text(world.engine.edit(&world.call, edit))
         })
     }),
     ("an undo of a store", |world| {
         world.store("chat", "1", user("a"));
         let second = world.store("chat", "1", user("b"));
         let talk = second.conversation;
-        Box::new(move |world| told(world.engine.undo(&world.call, &talk, None)))
+        Box::new(move |world| as_text(world.engine.undo(&world.call, &talk, None)))
     }),
     ("an undo of facts", |world| {
         two_people(world);
-        Box::new(|world| told(world.engine.undo(&world.call, &project_log(), None)))
+        Box::new(|world| as_text(world.engine.undo(&world.call, &project_log(), None)))
     }),
     ("a schema", |world| {
         let mut schema = world.engine.schema(&world.call, "task", None).expect("built in");
         schema.description = Some("Something to do.".to_owned());
         Box::new(move |world| {
             let schema = schema.clone();
-            told(world.engine.register_schema(&world.call, tine_engine::NewSchema { schema }))
+            as_text(world.engine.register_schema(&world.call, tine_engine::NewSchema { schema }))
         })
     }),
     ("another reading of a source", |world| {
         let kept = runs::keep(world, runs::source("text/plain", "TODO: write."));
         Box::new(move |world| {
             let sources = vec![kept.source.id];
-            told(
+            as_text(
                 world
                     .engine
                     .reinterpret(&world.call, Reinterpret { sources, ..Reinterpret::default() }),
@@ -272,7 +278,7 @@ fn world_over(store: Arc<dyn Store>) -> (World, Arc<StepClock>) {
 /// An answer with each id named by when it first appears.
 fn without_ids(answer: &str) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    let mut told = String::new();
+    let mut as_text = String::new();
     let mut word = String::new();
     for character in answer.chars().chain(['\n']) {
         if character.is_ascii_alphanumeric() || "-_".contains(character) {
@@ -284,13 +290,13 @@ fn without_ids(answer: &str) -> String {
         if digits >= 24 || (digits >= 17 && word.bytes().all(|byte| byte.is_ascii_digit())) {
             let next = names.len();
             let name = *names.entry(std::mem::take(&mut word)).or_insert(next);
-            told.push_str(&format!("#{name}"));
+            as_text.push_str(&format!("#{name}"));
         } else {
-            told.push_str(&std::mem::take(&mut word));
+            as_text.push_str(&std::mem::take(&mut word));
         }
-        told.push(character);
+        as_text.push(character);
     }
-    told
+    as_text
 }
 
 fn expected(scene: Scene) -> String {
@@ -301,7 +307,7 @@ fn expected(scene: Scene) -> String {
 }
 
 fn fails_anywhere_and_leaves_nothing(name: &str, scene: Scene, inner: Arc<dyn Store>) {
-    let store = Arc::new(Failing::new(inner));
+    let store = Arc::new(FailingStore::new(inner));
     let (mut world, _) = world_over(store.clone());
     let act = scene(&world);
     world.call = world.call.with_key("the call");
@@ -342,7 +348,8 @@ fn a_call_that_fails_at_any_write_leaves_nothing_and_can_be_made_again() {
 #[test]
 fn a_store_that_runs_calls_twice_gives_the_same_answers() {
     for (name, scene) in SCENES {
-        let (mut world, _) = world_over(Arc::new(Twice::new(Arc::new(MemoryStore::new()))));
+        let (mut world, _) =
+            world_over(Arc::new(RepeatingStore::new(Arc::new(MemoryStore::new()))));
         let act = scene(&world);
         world.call = world.call.with_key("the call");
         assert_eq!(act(&world).expect("a call that is accepted"), expected(*scene), "{name}");
@@ -372,14 +379,14 @@ fn found(world: &World) -> String {
 }
 
 #[test]
-fn a_landing_that_fails_at_any_write_leaves_nothing_of_the_run_but_its_lease() {
+fn a_run_whose_result_fails_at_any_write_leaves_only_its_lease() {
     let (control, _) = world_over(Arc::new(MemoryStore::new()));
     queued(&control);
     assert_eq!(control.engine.run_pending().expect("work"), 1);
     let expected = found(&control);
     let mut failures = 0;
     loop {
-        let store = Arc::new(Failing::new(Arc::new(MemoryStore::new())));
+        let store = Arc::new(FailingStore::new(Arc::new(MemoryStore::new())));
         let (world, clock) = world_over(store.clone());
         queued(&world);
         let is_of_others = |line: &&String| {
@@ -397,7 +404,7 @@ fn a_landing_that_fails_at_any_write_leaves_nothing_of_the_run_but_its_lease() {
         }
         let totals = |lines: Vec<String>| lines[..lines.len() - 1].to_vec();
         assert_eq!(totals(others()), totals(before), "write {failures}");
-        // Whoever comes when the lease has run out does it.
+        // Another worker takes over when the lease has expired.
         clock.set(Timestamp::from_millis(beginning().as_millis() + 61_000));
         assert_eq!(world.engine.run_pending().expect("work"), 1, "write {failures}");
         assert_eq!(found(&world), expected, "write {failures}");
@@ -409,7 +416,7 @@ fn a_landing_that_fails_at_any_write_leaves_nothing_of_the_run_but_its_lease() {
 #[test]
 fn a_run_in_a_store_that_runs_calls_twice_is_done_once() {
     let (control, _) = world_over(Arc::new(MemoryStore::new()));
-    let (world, _) = world_over(Arc::new(Twice::new(Arc::new(MemoryStore::new()))));
+    let (world, _) = world_over(Arc::new(RepeatingStore::new(Arc::new(MemoryStore::new()))));
     for world in [&control, &world] {
         queued(world);
         assert_eq!(world.engine.run_pending().expect("work"), 1);

@@ -1,4 +1,4 @@
-//! Many random scripts, each from a seed of its own; the first that fails is shrunk and told with
+//! Many random scripts, each from a seed of its own; the first that fails is shrunk and printed with
 //! the line that runs it again.
 //!
 //! The short form runs with every test; the long form is

@@ -53,7 +53,7 @@ fn problems(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn no_record_that_others_rest_on_is_missing_unnoticed() {
+fn verify_reports_every_missing_record_that_others_need() {
     for_each_store(|world| {
         everything(world);
         world.verified();
@@ -82,7 +82,7 @@ fn a_prompt_that_was_changed_is_named() {
         put("What is said?");
         world.verified();
         put("What is hidden?");
-        assert!(problems(world)[0].contains("its hash does not fit"), "{:?}", problems(world));
+        assert!(problems(world)[0].contains("its hash does not match"), "{:?}", problems(world));
     });
 }
 

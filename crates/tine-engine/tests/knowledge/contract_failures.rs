@@ -51,7 +51,7 @@ fn delete_restore_delete_ends_deleted() {
             world.engine.set_entity_deleted(&world.call, ada, deleted).expect("a change");
             assert_eq!(listed(), usize::from(!deleted));
         }
-        // A store does not bring it back, and says so.
+        // Storing it again does not restore it, and the answer says so.
         let again = world.facts(vec![fact("person", r#"{"name":"Ada"}"#)]);
         assert!(again.warnings[0].contains("is deleted"), "{:?}", again.warnings);
         assert_eq!(listed(), 0);

@@ -9,20 +9,20 @@ use tine_engine::{
 };
 use tine_sqlite::SqliteStore;
 use tine_store::{MemoryStore, Store};
-use tine_testkit::stores::{Cost, Counting, TempFolder};
+use tine_testkit::stores::{CountingStore, RecordCost, TempFolder};
 
 use super::fact;
 use crate::world::{bot, start, user};
 
 struct Rig {
-    store: Arc<Counting>,
+    store: Arc<CountingStore>,
     engine: Engine,
     call: Call,
 }
 
 impl Rig {
     fn new(inner: Arc<dyn Store>) -> Self {
-        let store = Arc::new(Counting::new(inner));
+        let store = Arc::new(CountingStore::new(inner));
         let clock = Arc::new(ManualClock::new(start(), 1));
         let entropy = Arc::new(FixedEntropy::new(1));
         let engine = Engine::with(store.clone(), clock, entropy, Limits::default());
@@ -34,7 +34,7 @@ impl Rig {
         self.engine.store_turn(&self.call, request).expect("a turn").entity
     }
 
-    fn cost(&self, turn: &str, message: Message) -> Cost {
+    fn cost(&self, turn: &str, message: Message) -> RecordCost {
         self.store.cost_of(|| {
             self.store(turn, message);
         })
@@ -42,7 +42,7 @@ impl Rig {
 }
 
 /// A question and an answer each as the last and as the first of so many turns.
-fn costs_at(rig: &Rig, turns: std::ops::Range<usize>) -> [Cost; 5] {
+fn costs_at(rig: &Rig, turns: std::ops::Range<usize>) -> [RecordCost; 5] {
     for n in turns.clone().step_by(2) {
         rig.store(&n.to_string(), user(&format!("question {n}")));
         rig.store(&n.to_string(), bot(&format!("answer {n}")));
@@ -217,7 +217,7 @@ fn a_slot_with_a_thousand_versions_is_read_at_once_and_stored_within_bounds() {
         rig.engine.entity(&rig.call, slot, AsOf::default()).expect("an entity");
     });
     assert!(reading.read <= 40, "{reading:?} to read one of a thousand versions");
-    // Whether a version was said before is told by looking at them, at most a thousand of them:
+    // Earlier versions are compared one by one, at most a thousand of them:
     // for each its observation, its turn and where that lies, and once all that stand beside it.
     let new = rig.cost("1", bot("version 1000"));
     println!("the 1,001st version: {new:?}, and to read the slot {reading:?}");

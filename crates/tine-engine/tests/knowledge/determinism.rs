@@ -24,7 +24,7 @@ use crate::world::{World, for_each_store};
 
 /// One fact, in small numbers.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Statement {
     name: u8,
     field: u8,
     value: u8,
@@ -32,9 +32,9 @@ struct Told {
     weight: i64,
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn statements() -> impl Strategy<Value = Statement> {
     (0..3u8, 0..4u8, 0..4u8, 0..6i64, 0..3i64).prop_map(|(name, field, value, observed, weight)| {
-        Told { name, field, value, observed, weight }
+        Statement { name, field, value, observed, weight }
     })
 }
 
@@ -59,7 +59,7 @@ fn moment(at: i64) -> Timestamp {
     Timestamp::from_millis(1_000_000 + at)
 }
 
-impl Told {
+impl Statement {
     fn fact(self) -> NewFact {
         let mut fields = Object::new();
         fields.insert("name", format!("thing {}", self.name).into());
@@ -74,7 +74,7 @@ impl Told {
     }
 }
 
-fn store(world: &World, facts: &[Told]) -> Vec<EntityId> {
+fn store(world: &World, facts: &[Statement]) -> Vec<EntityId> {
     let stored = world.facts(facts.iter().map(|one| one.fact()).collect());
     stored.entities.iter().map(|one| one.entity).collect()
 }
@@ -89,52 +89,59 @@ fn project_log() -> ConversationId {
 
 #[test]
 fn facts_in_any_batches_and_any_order_give_equal_fields() {
-    let scripts = || (vec(told(), 1..14), vec(1..5usize, 14), vec(any::<u32>(), 14));
-    let check = |world: &World, (told, batches, keys): &(Vec<Told>, Vec<usize>, Vec<u32>)| {
-        // Equal times are decided by the order of arrival, so each has its own.
-        let told: Vec<Told> = told
-            .iter()
-            .enumerate()
-            .map(|(nth, one)| Told { observed: one.observed * 100 + nth as i64, ..*one })
-            .collect();
-        let in_project = |name: &str| {
-            let project = tine_core::ProjectId::from_stored(name);
-            let call = world.call.clone().in_project(project);
-            World { engine: world.engine.clone(), call, folder: None }
-        };
-        let fields = |world: &World, told: &[Told], batches: &[usize]| {
-            world.engine.register_schema(&world.call, rotated(0)).expect("a schema");
-            let (mut rest, mut names) = (told, BTreeMap::new());
-            for size in batches.iter().copied().chain(std::iter::repeat(3)) {
-                let (batch, behind) = rest.split_at(size.min(rest.len()));
-                if batch.is_empty() {
-                    break;
+    let scripts = || (vec(statements(), 1..14), vec(1..5usize, 14), vec(any::<u32>(), 14));
+    let check =
+        |world: &World, (statements, batches, keys): &(Vec<Statement>, Vec<usize>, Vec<u32>)| {
+            // Equal times are decided by the order of arrival, so each has its own.
+            let statements: Vec<Statement> = statements
+                .iter()
+                .enumerate()
+                .map(|(nth, one)| Statement { observed: one.observed * 100 + nth as i64, ..*one })
+                .collect();
+            let in_project = |name: &str| {
+                let project = tine_core::ProjectId::from_stored(name);
+                let call = world.call.clone().in_project(project);
+                World { engine: world.engine.clone(), call, folder: None }
+            };
+            let fields = |world: &World, statements: &[Statement], batches: &[usize]| {
+                world.engine.register_schema(&world.call, rotated(0)).expect("a schema");
+                let (mut rest, mut names) = (statements, BTreeMap::new());
+                for size in batches.iter().copied().chain(std::iter::repeat(3)) {
+                    let (batch, remaining) = rest.split_at(size.min(rest.len()));
+                    if batch.is_empty() {
+                        break;
+                    }
+                    for (one, id) in batch.iter().zip(store(world, batch)) {
+                        names.insert(one.name, id);
+                    }
+                    rest = remaining;
                 }
-                for (one, id) in batch.iter().zip(store(world, batch)) {
-                    names.insert(one.name, id);
-                }
-                rest = behind;
-            }
-            let told = |id: &EntityId| Json::Object(world.entity(*id).snapshot.fields);
-            names.iter().map(|(name, id)| (*name, told(id).to_canonical())).collect::<Vec<_>>()
+                let statements = |id: &EntityId| Json::Object(world.entity(*id).snapshot.fields);
+                names
+                    .iter()
+                    .map(|(name, id)| (*name, statements(id).to_canonical()))
+                    .collect::<Vec<_>>()
+            };
+            let one_by_one = fields(&in_project("one"), &statements, &vec![1; statements.len()]);
+            let in_batches = fields(&in_project("two"), &statements, batches);
+            ensure!(
+                one_by_one == in_batches,
+                "{one_by_one:?} one by one, in batches {in_batches:?}"
+            );
+            let mut keyed: Vec<(&u32, Statement)> = keys.iter().zip(statements).collect();
+            keyed.sort_by_key(|(key, _)| **key);
+            let shuffled: Vec<Statement> = keyed.into_iter().map(|(_, one)| one).collect();
+            let shuffled = fields(&in_project("three"), &shuffled, batches);
+            ensure!(one_by_one == shuffled, "{one_by_one:?} in order, shuffled {shuffled:?}");
+            Ok(())
         };
-        let one_by_one = fields(&in_project("one"), &told, &vec![1; told.len()]);
-        let in_batches = fields(&in_project("two"), &told, batches);
-        ensure!(one_by_one == in_batches, "{one_by_one:?} one by one, in batches {in_batches:?}");
-        let mut keyed: Vec<(&u32, Told)> = keys.iter().zip(told).collect();
-        keyed.sort_by_key(|(key, _)| **key);
-        let shuffled: Vec<Told> = keyed.into_iter().map(|(_, one)| one).collect();
-        let shuffled = fields(&in_project("three"), &shuffled, batches);
-        ensure!(one_by_one == shuffled, "{one_by_one:?} in order, shuffled {shuffled:?}");
-        Ok(())
-    };
     cases::run("facts_in_any_batches_and_any_order_give_equal_fields", 64, scripts, check);
 }
 
 /// What else may happen between two facts.
 #[derive(Clone, Copy, Debug)]
 enum Meanwhile {
-    Facts(Told, Told),
+    Facts(Statement, Statement),
     Corrected { name: u8, field: u8, value: u8 },
     Schema { by: usize },
     Merged { from: u8, into: u8 },
@@ -145,7 +152,7 @@ enum Meanwhile {
 
 fn meanwhile() -> impl Strategy<Value = Vec<Meanwhile>> {
     let one = prop_oneof![
-        6 => (told(), told()).prop_map(|(a, b)| Meanwhile::Facts(a, b)),
+        6 => (statements(), statements()).prop_map(|(a, b)| Meanwhile::Facts(a, b)),
         2 => (0..3u8, 0..4u8, 0..4u8)
             .prop_map(|(name, field, value)| Meanwhile::Corrected { name, field, value }),
         2 => (0..4usize).prop_map(|by| Meanwhile::Schema { by }),
@@ -266,7 +273,7 @@ fn as_of_reads_are_reductions_and_no_schema_alters_what_is_there() {
 }
 
 #[test]
-fn what_was_known_at_a_time_stays_what_was_known_then() {
+fn as_of_reads_do_not_change_later() {
     let check = |world: &World, script: &Vec<Meanwhile>| {
         // Undoing a merge leaves no trace of the merge in time; everything else does.
         let script =
@@ -291,11 +298,11 @@ fn what_was_known_at_a_time_stays_what_was_known_then() {
             let as_of = AsOf { observed: None, stored: Some(*at) };
             let view = world.engine.entity(&world.call, *id, as_of);
             let now = view.map_err(|error| error.to_string())?.snapshot.fields;
-            ensure!(now == *then, "{id} was {then:?} at {at}, and is told as {now:?}");
+            ensure!(now == *then, "{id} was {then:?} at {at}, and is now {now:?}");
         }
         Ok(())
     };
-    let name = "what_was_known_at_a_time_stays_what_was_known_then";
+    let name = "as_of_reads_do_not_change_later";
     cases::run(name, 128, meanwhile, check);
 }
 
@@ -304,9 +311,9 @@ fn what_was_known_at_a_time_stays_what_was_known_then() {
 fn an_old_state_is_reduced_by_the_schema_of_its_time() {
     for_each_store(|world| {
         world.engine.register_schema(&world.call, rotated(3)).expect("all values as a set");
-        let first = Told { name: 0, field: 0, value: 1, observed: 0, weight: 0 };
+        let first = Statement { name: 0, field: 0, value: 1, observed: 0, weight: 0 };
         let id = store(world, &[first])[0];
-        let second = Told { value: 2, observed: 1, ..first };
+        let second = Statement { value: 2, observed: 1, ..first };
         store(world, &[second]);
         let as_of = AsOf { observed: Some(moment(1)), stored: None };
         let old = |world: &World| world.engine.entity(&world.call, id, as_of).expect("an entity");
@@ -316,7 +323,7 @@ fn an_old_state_is_reduced_by_the_schema_of_its_time() {
             Some("[1,2]")
         );
         world.engine.register_schema(&world.call, rotated(0)).expect("the last value alone");
-        store(world, &[Told { value: 3, observed: 5, ..first }]);
+        store(world, &[Statement { value: 3, observed: 5, ..first }]);
         assert_eq!(old(world), before);
         assert_eq!(world.field(id, "f0"), Json::from(3), "the newest goes by the newest schema");
     });
@@ -348,7 +355,7 @@ fn a_relationship_reads_the_same_at_any_time() {
 
 /// Neotoma: of corrections with equal times and priorities the one with the higher id won.
 #[test]
-fn of_corrections_in_one_millisecond_the_last_one_holds() {
+fn of_corrections_in_one_millisecond_the_last_one_wins() {
     let clock = Arc::new(StepClock::at(beginning()));
     let entropy = Arc::new(FixedEntropy::new(3));
     let engine = Engine::with(Arc::new(MemoryStore::new()), clock, entropy, Limits::default());
@@ -474,7 +481,7 @@ fn a_run_is_replayed_from_what_was_kept_and_finds_the_same() {
             let span = finding.span.as_ref().map(|span| span.start as u64..span.end as u64);
             assert_eq!((one.entity_type, one.span), (finding.entity_type.clone(), span));
         }
-        // A replay leaves nothing behind.
+        // A replay stores nothing.
         let query = RunQuery { source: Some(kept.source.id), open: false };
         let listed = world.engine.interpretations(&world.call, query, Page::default());
         assert_eq!(listed.expect("a list").items.len(), 1);
@@ -506,7 +513,7 @@ fn a_slot_never_mixes_two_versions() {
 }
 
 #[test]
-fn a_title_that_was_taken_back_can_be_given_again() {
+fn an_undone_title_can_be_set_again() {
     for_each_store(|world| {
         let named = |title: &str, turn: &str| {
             let mut request =

@@ -111,7 +111,7 @@ fn calls_belong_to_results_alone_and_content_has_its_bounds() {
 }
 
 #[test]
-fn a_conversation_that_was_purged_takes_nothing_and_an_archived_one_stays_archived() {
+fn a_purged_conversation_accepts_nothing_and_an_archived_one_stays_archived() {
     for_each_store(|world| {
         let stored = world.store("gone", "1", user("a"));
         let target = PurgeTarget::Conversation(stored.conversation.clone());
@@ -134,7 +134,7 @@ fn a_conversation_that_was_purged_takes_nothing_and_an_archived_one_stays_archiv
 }
 
 #[test]
-fn of_a_purged_version_nothing_is_said_not_even_what_an_earlier_one_said() {
+fn a_purged_version_shows_nothing_not_even_an_earlier_version() {
     for_each_store(|world| {
         world.store("chat", "1", user("early"));
         let late = world.store("chat", "1", user("late"));
@@ -153,7 +153,7 @@ fn of_a_purged_version_nothing_is_said_not_even_what_an_earlier_one_said() {
 }
 
 #[test]
-fn a_conversation_whose_making_was_undone_says_so_until_that_is_redone() {
+fn a_conversation_whose_creation_was_undone_is_not_found_until_redo() {
     for_each_store(|world| {
         let stored = world.store("chat", "1", user("a"));
         let chat = stored.conversation.clone();
@@ -170,7 +170,7 @@ fn a_conversation_whose_making_was_undone_says_so_until_that_is_redone() {
 }
 
 #[test]
-fn a_branch_that_was_deleted_begins_anew_where_main_ends() {
+fn a_deleted_branch_is_created_again_at_the_tip_of_main() {
     for_each_store(|world| {
         world.store("chat", "1", user("a"));
         let on_side = |turn: &str, message: Message| {
@@ -282,7 +282,7 @@ fn a_slot_whose_turn_was_deleted_can_be_stored_again_and_the_deleted_turn_stays_
 }
 
 #[test]
-fn what_is_both_undone_and_deleted_stands_when_neither_holds_any_more() {
+fn turns_both_undone_and_deleted_are_shown_again_once_neither_is_in_effect() {
     for_each_store(|world| {
         let on = |branch: &str, text: &str| {
             let branch = Some(branch.to_owned());

@@ -30,12 +30,12 @@ fn tell(world: &World, turn: &str) -> tine_engine::StoredTurn {
 #[test]
 fn a_purged_turn_leaves_no_byte_in_sources_runs_observations_or_names() {
     for_each_store(|world| {
-        let told = tell(world, "1");
+        let stored = tell(world, "1");
         world.store("chat", "1", bot("Noted."));
-        let run = told.interpretation.expect("a run");
+        let run = stored.interpretation.expect("a run");
         assert!(!run.observations.is_empty());
-        let done = purge(world, PurgeTarget::Turn(world.turn(told.turn.id)));
-        assert_eq!(done.sources, [told.source.expect("a source")]);
+        let done = purge(world, PurgeTarget::Turn(world.turn(stored.turn.id)));
+        assert_eq!(done.sources, [stored.source.expect("a source")]);
         assert!(done.observations > 0);
         gone(world, NAME);
         gone(world, "quentzalia");
@@ -51,7 +51,7 @@ fn a_purged_turn_leaves_no_byte_in_sources_runs_observations_or_names() {
 }
 
 #[test]
-fn what_others_said_of_the_same_person_stays() {
+fn observations_by_others_of_the_same_person_stay() {
     for_each_store(|world| {
         let first = tell(world, "1");
         let second = tell(world, "2");
@@ -68,7 +68,7 @@ fn what_others_said_of_the_same_person_stays() {
 }
 
 #[test]
-fn a_purged_source_is_gone_with_all_that_was_learned_and_does_not_come_back() {
+fn purging_a_source_erases_everything_derived_from_it_for_good() {
     for_each_store(|world| {
         let source = NewSource {
             content: Arc::new(format!("Minutes. Dr. {NAME} spoke.").into_bytes()),
@@ -147,11 +147,11 @@ fn a_log_tells_of_every_source_and_run_of_one_store() {
             dry_run: false,
         };
         let done = world.engine.store_combined(&world.call, request).expect("a store");
-        let told = |kind: &str| {
+        let stored = |kind: &str| {
             let is = |it: &&BundleRecord| matches!(it, BundleRecord::Record(of) if of.key().family().as_str() == kind);
             world.export().iter().filter(is).count()
         };
-        assert_eq!((told("source"), told("interpretation")), (2, 3));
+        assert_eq!((stored("source"), stored("interpretation")), (2, 3));
         purge_turn(world, done.turn.expect("a turn").turn.id);
         gone(world, NAME);
         world.verified();
@@ -159,18 +159,18 @@ fn a_log_tells_of_every_source_and_run_of_one_store() {
 }
 
 #[test]
-fn a_source_is_purged_although_its_turn_was_and_no_log_tells_of_it() {
+fn a_source_can_be_purged_after_its_turn_without_any_log_entry() {
     for_each_store(|world| {
         let body = format!(r#"{{"content":"Ask {NAME}.","conversation_id":"chat","turn_id":"7"}}"#);
         let other = World::over(Arc::new(MemoryStore::new()), None);
         let kept = runs::keep(&other, runs::source(envelope::MIME, body));
-        let mut brought = other.export();
-        for record in &mut brought {
-            if let BundleRecord::Operation { detail, .. } = record {
-                *detail = Detail::Purged(detail.digest());
+        let mut imported = other.export();
+        for record in &mut imported {
+            if let BundleRecord::Operation(operation) = record {
+                operation.detail = Detail::Purged(operation.detail.digest());
             }
         }
-        world.engine.import(None, &mut brought.into_iter().map(Ok)).expect("an import");
+        world.engine.import(None, &mut imported.into_iter().map(Ok)).expect("an import");
         purge_turn(world, kept.turn.expect("a turn").turn.id);
         let done = purge(world, PurgeTarget::Source(kept.source.id));
         assert_eq!(done.sources, [kept.source.id]);
@@ -180,7 +180,7 @@ fn a_source_is_purged_although_its_turn_was_and_no_log_tells_of_it() {
 }
 
 #[test]
-fn what_was_sent_as_facts_goes_with_the_turn_that_said_them() {
+fn facts_are_erased_with_the_turn_that_states_them() {
     for_each_store(|world| {
         let said = world.store("chat", "1", user("x")).turn.id;
         let facts = vec![
@@ -221,18 +221,18 @@ fn a_name_is_forgotten_when_only_retractions_and_other_fields_are_left() {
 #[test]
 fn a_name_is_forgotten_where_it_leads_to_what_was_brought() {
     for_each_store(|world| {
-        let told = tell(world, "1");
-        let brought = transfer::records(world, &world.call, "chat");
+        let stored = tell(world, "1");
+        let imported = transfer::records(world, &world.call, "chat");
         let elsewhere = ProjectId::from_stored("elsewhere");
-        let mut brought = brought.into_iter().map(Ok);
-        world.engine.import(Some(&elsewhere), &mut brought).expect("an import");
-        purge_turn(world, told.turn.id);
+        let mut imported = imported.into_iter().map(Ok);
+        world.engine.import(Some(&elsewhere), &mut imported).expect("an import");
+        purge_turn(world, stored.turn.id);
         let there = World {
             call: Call::by("tester").in_project(elsewhere),
             engine: world.engine.clone(),
             folder: None,
         };
-        purge_turn(&there, told.turn.id);
+        purge_turn(&there, stored.turn.id);
         gone(world, NAME);
         gone(world, "quentzalia");
         world.verified();
@@ -276,7 +276,7 @@ impl Interpreter for Blabs {
 }
 
 #[test]
-fn a_purged_run_keeps_neither_its_error_nor_what_its_agent_told() {
+fn a_purged_run_keeps_neither_its_error_nor_its_agents_detail() {
     for_each_store(|world| {
         let known = Interpreters::rules().with(Arc::new(Blabs)).by_default("blabs");
         let engine = world.engine.clone().with_interpreters(known.expect("it is there"));
@@ -303,7 +303,7 @@ fn a_purged_run_keeps_neither_its_error_nor_what_its_agent_told() {
 }
 
 #[test]
-fn what_was_noted_of_relationships_goes_with_their_ends_and_with_their_source() {
+fn relationship_metadata_is_erased_with_its_ends_and_its_source() {
     for_each_store(|world| {
         let said = world.store("chat", "1", user("x")).turn.id;
         let noted = |source: End, target: End, note: &str| NewRelationship {

@@ -45,7 +45,7 @@ fn stored_and_erased(world: &World) {
 }
 
 #[test]
-fn what_cannot_be_appended_leaves_no_bytes() {
+fn a_refused_append_keeps_no_bytes() {
     for_each_store(refused);
 }
 

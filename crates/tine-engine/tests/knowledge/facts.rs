@@ -54,7 +54,7 @@ fn two_projects_never_share_an_entity() {
 }
 
 #[test]
-fn what_does_not_fit_its_schema_is_refused_and_leaves_nothing() {
+fn facts_that_do_not_match_their_schema_are_refused_and_leave_nothing() {
     for_each_store(|world| {
         for (wrong, word) in [
             (fact("task", r#"{"title":"x","due":"soon"}"#), "task.due takes a date"),
@@ -179,7 +179,7 @@ fn newest(world: &World, kind: &str) -> u64 {
 }
 
 #[test]
-fn relationships_of_what_was_merged_are_those_of_the_one_that_stays() {
+fn a_merged_entity_passes_its_relationships_on() {
     for_each_store(|world| {
         let made = world.facts(vec![
             fact("person", r#"{"name":"Ada Lovelace"}"#),
@@ -365,9 +365,9 @@ fn the_timeline_holds_what_is_dated_and_still_holds() {
         world.engine.correct(&world.call, right).expect("a correction");
         let all = world.engine.timeline(&world.call, None, None, Page::default());
         let all = all.expect("a timeline").items;
-        let told: Vec<_> =
+        let dates: Vec<_> =
             all.iter().map(|it| (it.date.as_str(), it.name.as_deref().unwrap_or(""))).collect();
-        assert_eq!(told, [("2025-05-01", "launch"), ("2025-06-01", "write")]);
+        assert_eq!(dates, [("2025-05-01", "launch"), ("2025-06-01", "write")]);
         let from = "2025-05-15T00:00:00Z".parse().ok();
         let late = world.engine.timeline(&world.call, from, None, Page::default());
         assert_eq!(late.expect("a timeline").items.len(), 1);
@@ -439,7 +439,7 @@ fn a_correction_names_fields_as_a_store_does() {
 }
 
 #[test]
-fn a_relationship_of_which_nothing_is_noted_says_so_in_one_way() {
+fn a_relationship_without_metadata_always_has_an_empty_object() {
     for_each_store(|world| {
         let related = |relation: &str, source, target| NewRelationship {
             relation: relation.to_owned(),

@@ -25,9 +25,9 @@
 //! - a return without sending anything from the fork on, also to an earlier message of the line:
 //!   what comes next joins the line that was stored last;
 //! - a further answer under one turn id without a result between (it is a version of the one
-//!   before), or the same answer again behind its results (it is a further one);
+//!   before), or the same answer again after its results (it is a further one);
 //! - two answers under one turn id and on one line that say the same, or an answer that says what
-//!   an earlier answer of its turn once said: which of them is meant cannot be told;
+//!   an earlier answer of its turn once said: which of them is meant is unknown;
 //! - edits under new ids, as hosts send them that number their versions: without a parent they
 //!   are new messages.
 
@@ -44,7 +44,7 @@ use tine_store::Content;
 use super::cases::{self, Checked, ensure};
 use crate::world::World;
 
-/// One act of whoever sits before the host; numbers are taken modulo what there is.
+/// One action of the host's user; numbers are taken modulo what exists.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Ask { text: u8 },
@@ -59,7 +59,7 @@ enum Act {
 
 #[derive(Clone, Debug)]
 struct Script {
-    /// Whether turn ids and calls count anew on each line, or are never used for another place.
+    /// Whether turn ids and calls restart on each line, or are never used for another place.
     numbered: bool,
     acts: Vec<Act>,
 }
@@ -378,7 +378,7 @@ impl Host<'_> {
 
         let path = self.world.engine.path(&self.world.call, PathQuery::of(talk));
         let path = path.map_err(|error| error.to_string())?;
-        let path: Vec<String> = path.turns.iter().map(|turn| told(&turn.content)).collect();
+        let path: Vec<String> = path.turns.iter().map(|turn| content_text(&turn.content)).collect();
         let line = self.chat.line(self.chat.at);
         let line: Vec<String> = line.iter().map(|&one| self.chat.said[one].text.clone()).collect();
         ensure!(path == line, "main is {path:?} and the host's line is {line:?}");
@@ -415,7 +415,7 @@ pub(super) fn text_of(content: Option<&Json>) -> String {
     content.and_then(Json::as_str).unwrap_or_default().to_owned()
 }
 
-fn told(content: &Content) -> String {
+fn content_text(content: &Content) -> String {
     match content {
         Content::Kept(body) => body.text_only().unwrap_or_default(),
         Content::Purged(_) => "?".to_owned(),

@@ -1,4 +1,4 @@
-//! Runs are leased: each is done once, by whoever is there, and by another when one dies.
+//! Runs are leased: each is executed once, by any worker, and by another if that one dies.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,15 +27,17 @@ use crate::world::{World, start, user};
 const LATER_MS: i64 = 61_000;
 
 /// An interpreter that does what a test says.
-struct Told<F> {
+struct ScriptedInterpreter<F> {
     version: &'static str,
     work: F,
 }
 
-impl<F: Fn() -> Result<Vec<Finding>, InterpreterFailure> + Send + Sync> Interpreter for Told<F> {
+impl<F: Fn() -> Result<Vec<Finding>, InterpreterFailure> + Send + Sync> Interpreter
+    for ScriptedInterpreter<F>
+{
     fn about(&self) -> InterpreterInfo {
         InterpreterInfo {
-            name: "told".to_owned(),
+            name: "scripted".to_owned(),
             version: self.version.to_owned(),
             kind: InterpreterKind::Model,
             provider: None,
@@ -82,7 +84,7 @@ fn engine(
     let entropy = Arc::new(FixedEntropy::new(seed));
     let engine = Engine::with(store, clock, entropy, Limits::default());
     let known = Interpreters::rules().with(Arc::new(interpreter));
-    engine.with_interpreters(known.by_default("told").expect("it is there"))
+    engine.with_interpreters(known.by_default("scripted").expect("it is there"))
 }
 
 fn queued(engine: &Engine, turn: &str) -> InterpretationId {
@@ -150,7 +152,7 @@ fn two_engines_on_one_store_do_each_run_once() {
 }
 
 #[test]
-fn a_lease_that_ran_out_is_taken_over_and_the_old_workers_landing_is_discarded() {
+fn an_expired_lease_is_taken_over_and_the_old_workers_result_is_discarded() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let clock = Arc::new(StepClock::at(beginning()));
     let (began, has_begun) = mpsc::channel();
@@ -160,7 +162,7 @@ fn a_lease_that_ran_out_is_taken_over_and_the_old_workers_landing_is_discarded()
         Arc::clone(&store),
         clock.clone(),
         1,
-        Told {
+        ScriptedInterpreter {
             version: "slow",
             work: move || {
                 began.send(()).expect("the test waits");
@@ -173,7 +175,7 @@ fn a_lease_that_ran_out_is_taken_over_and_the_old_workers_landing_is_discarded()
         store,
         clock.clone(),
         2,
-        Told { version: "quick", work: || Ok(vec![a_person("Quick")]) },
+        ScriptedInterpreter { version: "quick", work: || Ok(vec![a_person("Quick")]) },
     );
     let run = queued(&quick, "1");
     let call = Call::by("tester");
@@ -205,7 +207,7 @@ fn a_run_whose_workers_die_five_times_fails_and_says_so() {
     let clock = Arc::new(StepClock::at(beginning()));
     let begun = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&begun);
-    let deadly = Told {
+    let deadly = ScriptedInterpreter {
         version: "deadly",
         work: move || {
             counted.fetch_add(1, Ordering::SeqCst);
@@ -232,7 +234,7 @@ fn a_run_whose_workers_die_five_times_fails_and_says_so() {
     assert_eq!(engine.run_next().expect("a look"), None, "failed is failed");
     let status = engine.interpretation_queue(&call).expect("a queue");
     assert_eq!((status.queued, status.running), (0, 0));
-    // Whoever wants it tries again: another run.
+    // A retry is another run.
     let retried = engine.retry_interpretation(&call, run).expect("a retry");
     assert_eq!((retried.status, retried.retry_of), (RunStatus::Queued, Some(run)));
 }
@@ -240,7 +242,7 @@ fn a_run_whose_workers_die_five_times_fails_and_says_so() {
 #[test]
 fn a_failure_is_kept_with_what_was_asked_and_finds_nothing() {
     let clock = Arc::new(StepClock::at(beginning()));
-    let refusing = Told {
+    let refusing = ScriptedInterpreter {
         version: "1",
         work: || {
             Err(InterpreterFailure { message: "the model is out".to_owned(), transient: true })
@@ -259,8 +261,8 @@ fn a_failure_is_kept_with_what_was_asked_and_finds_nothing() {
 fn a_run_of_an_interpreter_that_is_not_here_waits_for_somebody_who_has_it() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let clock = Arc::new(StepClock::at(beginning()));
-    let told = Told { version: "1", work: || Ok(vec![a_person("Ada")]) };
-    let knows = engine(Arc::clone(&store), clock.clone(), 1, told);
+    let scripted = ScriptedInterpreter { version: "1", work: || Ok(vec![a_person("Ada")]) };
+    let knows = engine(Arc::clone(&store), clock.clone(), 1, scripted);
     let run = queued(&knows, "1");
     let entropy = Arc::new(FixedEntropy::new(2));
     let ignorant = Engine::with(store, clock, entropy, Limits::default());
@@ -273,8 +275,8 @@ fn a_run_of_an_interpreter_that_is_not_here_waits_for_somebody_who_has_it() {
 fn runs_of_interpreters_that_are_not_here_do_not_keep_others_waiting() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let clock = Arc::new(StepClock::at(beginning()));
-    let told = Told { version: "1", work: || Ok(Vec::new()) };
-    let knows = engine(Arc::clone(&store), clock.clone(), 1, told);
+    let scripted = ScriptedInterpreter { version: "1", work: || Ok(Vec::new()) };
+    let knows = engine(Arc::clone(&store), clock.clone(), 1, scripted);
     for n in 0..150 {
         queued(&knows, &n.to_string());
     }
@@ -286,11 +288,11 @@ fn runs_of_interpreters_that_are_not_here_do_not_keep_others_waiting() {
 }
 
 #[test]
-fn a_run_that_nobody_here_can_do_is_not_begun_by_whoever_waits_for_it() {
+fn waiting_for_a_run_of_an_unavailable_interpreter_does_not_start_it() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let clock = Arc::new(StepClock::at(beginning()));
-    let told = Told { version: "1", work: || Ok(vec![a_person("Ada")]) };
-    let knows = engine(Arc::clone(&store), clock.clone(), 1, told);
+    let scripted = ScriptedInterpreter { version: "1", work: || Ok(vec![a_person("Ada")]) };
+    let knows = engine(Arc::clone(&store), clock.clone(), 1, scripted);
     let run = queued(&knows, "1");
     let entropy = Arc::new(FixedEntropy::new(2));
     let ignorant = Engine::with(store, clock, entropy, Limits::default());
@@ -305,7 +307,7 @@ fn a_run_that_nobody_here_can_do_is_not_begun_by_whoever_waits_for_it() {
 }
 
 #[test]
-fn what_was_found_in_a_turn_that_is_not_shown_any_more_does_not_land() {
+fn findings_in_a_turn_that_is_no_longer_shown_are_not_stored() {
     for store in [true, false] {
         let folder = TempFolder::new();
         let store: Arc<dyn Store> = match store {
@@ -313,8 +315,8 @@ fn what_was_found_in_a_turn_that_is_not_shown_any_more_does_not_land() {
             false => Arc::new(SqliteStore::open(folder.path()).expect("a store")),
         };
         let clock = Arc::new(StepClock::at(beginning()));
-        let told = Told { version: "1", work: || Ok(vec![a_person("Ada")]) };
-        let engine = engine(store, clock, 1, told);
+        let scripted = ScriptedInterpreter { version: "1", work: || Ok(vec![a_person("Ada")]) };
+        let engine = engine(store, clock, 1, scripted);
         let run = queued(&engine, "1");
         let call = Call::by("tester");
         let talk = tine_core::ConversationId::from_stored("chat");
@@ -347,7 +349,7 @@ fn an_envelope_that_was_taken_in_is_read_within_the_same_limits() {
 }
 
 #[test]
-fn findings_that_do_not_fit_are_noted_and_the_others_land() {
+fn findings_that_do_not_match_a_schema_are_noted_and_the_others_stored() {
     let clock = Arc::new(StepClock::at(beginning()));
     let finding = |entity_type: &str, name: &str, value: Json| {
         let mut finding = a_person("Eve");
@@ -355,7 +357,7 @@ fn findings_that_do_not_fit_are_noted_and_the_others_land() {
         finding.fields.insert(name, value);
         finding
     };
-    let told = Told {
+    let scripted = ScriptedInterpreter {
         version: "1",
         work: move || {
             Ok(vec![
@@ -366,7 +368,7 @@ fn findings_that_do_not_fit_are_noted_and_the_others_land() {
             ])
         },
     };
-    let engine = engine(Arc::new(MemoryStore::new()), clock, 1, told);
+    let engine = engine(Arc::new(MemoryStore::new()), clock, 1, scripted);
     let run = queued(&engine, "1");
     engine.run_pending().expect("work");
     let view = engine.interpretation(&Call::by("tester"), run).expect("a run");
@@ -382,7 +384,7 @@ fn an_envelope_is_read_as_a_turn_and_other_text_as_a_document() {
     struct Reads(Arc<Mutex<Vec<String>>>);
     impl Interpreter for Reads {
         fn about(&self) -> InterpreterInfo {
-            Told { version: "1", work: || Ok(Vec::new()) }.about()
+            ScriptedInterpreter { version: "1", work: || Ok(Vec::new()) }.about()
         }
 
         fn interpret(

@@ -15,19 +15,19 @@ use super::{fact, fields};
 use crate::purge::purge;
 use crate::world::{World, user};
 
-/// A store in which somebody does something right behind one of the reads.
+/// A store that runs a change right after one of the reads.
 struct Restless {
     inner: Arc<dyn Store>,
     reads: AtomicUsize,
-    behind: usize,
+    after_read: usize,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Store for Restless {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Stored<()>) -> Stored<()> {
         self.inner.read(body)?;
-        if self.reads.fetch_add(1, Ordering::SeqCst) == self.behind {
-            let then = self.then.lock().expect("nobody panicked").take();
+        if self.reads.fetch_add(1, Ordering::SeqCst) == self.after_read {
+            let then = self.then.lock().expect("no thread panicked").take();
             then.expect("it is done once")();
         }
         Ok(())
@@ -46,7 +46,7 @@ struct Things {
     talk: ConversationId,
     other: ConversationId,
     turn: TurnId,
-    told: TurnId,
+    first_turn: TurnId,
     source: SourceId,
     people: [EntityId; 2],
 }
@@ -76,12 +76,12 @@ fn things(world: &World) -> Things {
     let turn = world.say(&talk, &["a", "b", "c"])[1];
     world.say(&other, &["d"]);
     world.engine.set_bookmark(&world.call, mark(), world.turn(turn)).expect("a bookmark");
-    let told = tell(world, "1", "Dr. Ann Lee moves to Rome on 2031-07-19.");
+    let first_turn = tell(world, "1", "Dr. Ann Lee moves to Rome on 2031-07-19.");
     let kept = world.engine.store_source(&world.call, source("Minutes. Dr. Bob Day spoke."));
     let people = [r#"{"name":"Cy Fox"}"#, r#"{"name":"Cyrus Fox"}"#]
         .map(|text| world.facts(vec![fact("person", text)]).entities[0].entity);
     commit(world, &talk);
-    Things { talk, other, turn, told, source: kept.expect("a source").source.id, people }
+    Things { talk, other, turn, first_turn, source: kept.expect("a source").source.id, people }
 }
 
 fn commit(world: &World, talk: &ConversationId) {
@@ -94,7 +94,7 @@ fn patch(world: &World, talk: &ConversationId, patch: ConversationPatch) {
 
 type Change = fn(&World, &Things);
 
-/// What somebody may do meanwhile.
+/// Changes that can happen between two reads.
 const CHANGES: &[(&str, Change)] = &[
     ("a title", |world, things| {
         let title = Some(Some("new".to_owned()));
@@ -128,7 +128,7 @@ const CHANGES: &[(&str, Change)] = &[
         purge(world, PurgeTarget::Turn(world.turn(things.turn)));
     }),
     ("a turn erased that much was learned from", |world, things| {
-        purge(world, PurgeTarget::Turn(world.turn(things.told)));
+        purge(world, PurgeTarget::Turn(world.turn(things.first_turn)));
     }),
     ("a conversation erased", |world, things| {
         purge(world, PurgeTarget::Conversation(things.talk.clone()));
@@ -136,7 +136,7 @@ const CHANGES: &[(&str, Change)] = &[
     ("a source erased", |world, things| {
         purge(world, PurgeTarget::Source(things.source));
     }),
-    ("a turn told", |world, _| {
+    ("a stored turn", |world, _| {
         tell(world, "2", "Dr. Dee Orr moves to Bonn on 2032-01-02.");
     }),
     ("another source", |world, _| {
@@ -161,9 +161,9 @@ const CHANGES: &[(&str, Change)] = &[
     }),
 ];
 
-/// Checks a store in which a change is made behind one of the reads; answers whether the check
+/// Verifies a store while a change is made after one of the reads; returns whether the check
 /// got that far.
-fn is_not_misled(name: &str, change: Change, behind: usize) -> bool {
+fn is_not_misled(name: &str, change: Change, after_read: usize) -> bool {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let things = things(&World::seeded(Arc::clone(&inner), 1));
     let other = World::seeded(Arc::clone(&inner), 2);
@@ -171,19 +171,20 @@ fn is_not_misled(name: &str, change: Change, behind: usize) -> bool {
     let store = Arc::new(Restless {
         inner,
         reads: AtomicUsize::new(0),
-        behind,
+        after_read,
         then: Mutex::new(Some(Box::new(then))),
     });
     let world = World::over(Arc::clone(&store) as Arc<dyn Store>, None);
     let found = world.engine.verify().expect("a check").problems;
-    assert_eq!(found, [], "{name}, behind read {behind}");
-    store.reads.load(Ordering::SeqCst) > behind
+    assert_eq!(found, [], "{name}, after read {after_read}");
+    store.reads.load(Ordering::SeqCst) > after_read
 }
 
 #[test]
-fn a_check_is_not_misled_by_what_is_done_between_any_two_of_its_reads() {
+fn verify_reports_nothing_when_a_change_happens_between_any_two_of_its_reads() {
     for (name, change) in CHANGES {
-        let steps = (0..).take_while(|behind| is_not_misled(name, *change, *behind)).count();
+        let steps =
+            (0..).take_while(|after_read| is_not_misled(name, *change, *after_read)).count();
         assert!(steps > 10, "{name}: a check of {steps} reads");
     }
 }

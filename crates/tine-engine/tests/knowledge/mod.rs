@@ -18,12 +18,12 @@
 //!
 //! | turn identity, success criteria | test |
 //! | --- | --- |
-//! | turns are restored with a key that varies and an identity that does not | `seeds::turns_are_restored_with_varying_keys_and_no_word_of_branches` |
+//! | turns are restored with a key that varies and an identity that does not | `seeds::turns_are_restored_with_varying_keys_and_without_branches` |
 //! | no branch is tracked | `host::the_tree_of_a_host_is_rebuilt_from_nothing_but_its_turns` |
 //! | each store makes an observation | `contract_failures::a_b_a_gives_three_observations_and_a_snapshot_that_says_a`, `turns::sending_a_turn_again_moves_nothing_and_adds_an_observation` |
-//! | the same logical turn is the same entity | `seeds::turns_are_restored_with_varying_keys_and_no_word_of_branches`, `edges::any_other_text_is_an_id_and_no_two_slots_meet` |
-//! | the snapshot shows the latest, the list of observations everything | `host::the_tree_of_a_host_is_rebuilt_from_nothing_but_its_turns`, `silent::whatever_happens_to_the_tree_slots_hold_what_it_holds` |
-//! | overwriting between branches is acceptable, and nothing is lost by it | `seeds::a_snapshot_is_the_last_store_whatever_its_branch`, `silent::whatever_happens_to_the_tree_slots_hold_what_it_holds` |
+//! | the same logical turn is the same entity | `seeds::turns_are_restored_with_varying_keys_and_without_branches`, `edges::any_other_text_is_an_id_and_no_two_slots_meet` |
+//! | the snapshot shows the latest, the list of observations everything | `host::the_tree_of_a_host_is_rebuilt_from_nothing_but_its_turns`, `silent::slots_match_the_tree_after_any_sequence_of_operations` |
+//! | overwriting between branches is acceptable, and nothing is lost by it | `seeds::a_snapshot_is_the_last_store_whatever_its_branch`, `silent::slots_match_the_tree_after_any_sequence_of_operations` |
 //! | relationships are of the eight types; a replacement SUPERSEDES | `facts::only_the_eight_types_of_relationship_are_taken`, `turns::a_turn_that_replaces_another_supersedes_it` |
 //! | instructions teach it | on the surfaces, which have none yet |
 //!

@@ -166,7 +166,7 @@ fn a_queued_run_waits_for_a_worker_and_is_done_once() {
 }
 
 #[test]
-fn a_run_over_what_is_no_text_fails_and_can_be_tried_again() {
+fn a_run_over_bytes_that_are_not_text_fails_and_can_be_retried() {
     for_each_store(|world| {
         let kept = keep(world, source("text/plain", vec![0xff, 0xfe, 0x00]));
         let request =
@@ -298,7 +298,7 @@ fn a_run_is_not_undone_under_another_that_found_the_same() {
 }
 
 #[test]
-fn a_store_is_not_undone_under_what_was_found_in_it() {
+fn a_store_cannot_be_undone_while_findings_depend_on_it() {
     for_each_store(|world| {
         world.store("chat", "1", user("hello"));
         let text = "I need to call Maria Lopez tomorrow.";
@@ -324,7 +324,7 @@ fn a_store_is_not_undone_under_what_was_found_in_it() {
 
 /// A call that finds nothing to do may leave a project's log without an entry, and that is sound.
 #[test]
-fn reading_again_what_is_not_there_leaves_a_store_that_verifies() {
+fn reinterpreting_missing_sources_leaves_a_store_that_verifies() {
     for_each_store(|world| {
         let request = Reinterpret { failed: true, ..Reinterpret::default() };
         let runs = world.engine.reinterpret(&world.call, request).expect("nothing to do");

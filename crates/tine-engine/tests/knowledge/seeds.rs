@@ -92,22 +92,22 @@ fn reading_again_adds_observations_and_leaves_the_old_ones_as_they_were() {
     for_each_store(|world| {
         let kept = keep(world, turn_envelope("t1", "I need to renew my passport by 2025-02-01."));
         let first = kept.interpretation.expect("a run");
-        let told = |ids: &[tine_core::ObservationId]| -> Vec<_> {
+        let values = |ids: &[tine_core::ObservationId]| -> Vec<_> {
             let one = |id: &tine_core::ObservationId| {
                 let found = world.observed(id.entity);
                 found.into_iter().find(|it| it.observation.id == *id).expect("an observation")
             };
             ids.iter().map(one).collect()
         };
-        let before = told(&first.observations);
+        let before = values(&first.observations);
         let request =
             Reinterpret { sources: vec![kept.source.id], wait: true, ..Reinterpret::default() };
         let second = world.engine.reinterpret(&world.call, request).expect("a run").remove(0);
         assert_eq!(second.status, RunStatus::Completed);
         assert_eq!(second.observations.len(), first.observations.len());
         assert!(second.observations.iter().all(|id| !first.observations.contains(id)));
-        assert_eq!(told(&first.observations), before);
-        for one in told(&second.observations) {
+        assert_eq!(values(&first.observations), before);
+        for one in values(&second.observations) {
             assert_eq!(one.observation.interpretation, Some(second.id));
             assert_eq!(one.observation.source, Some(kept.source.id));
         }
@@ -127,7 +127,7 @@ fn structured_stores_are_not_interpreted_and_unstructured_ones_can_be() {
 }
 
 #[test]
-fn turns_are_restored_with_varying_keys_and_no_word_of_branches() {
+fn turns_are_restored_with_varying_keys_and_without_branches() {
     for_each_store(|world| {
         let mut stores = 0;
         let mut send = |turn: &str, message: tine_core::Message| {

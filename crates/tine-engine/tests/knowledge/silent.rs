@@ -57,7 +57,7 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
 const TALK: &str = "chat";
 const TEXTS: [&str; 3] = ["one two", "three four", "five six"];
 
-/// A version of a slot, as whoever made it remembers it.
+/// A version of a slot, as the host remembers it.
 #[derive(Clone, Debug)]
 struct Version {
     slot: Slot,
@@ -281,7 +281,7 @@ impl Watch<'_> {
 }
 
 #[test]
-fn whatever_happens_to_the_tree_slots_hold_what_it_holds() {
+fn slots_match_the_tree_after_any_sequence_of_operations() {
     let check = |world: &World, steps: &Vec<Step>| {
         let mut watch = Watch {
             world,
@@ -298,5 +298,5 @@ fn whatever_happens_to_the_tree_slots_hold_what_it_holds() {
         ensure!(problems.is_empty(), "verify finds {problems:?}");
         Ok(())
     };
-    cases::run("whatever_happens_to_the_tree_slots_hold_what_it_holds", 256, script, check);
+    cases::run("slots_match_the_tree_after_any_sequence_of_operations", 256, script, check);
 }

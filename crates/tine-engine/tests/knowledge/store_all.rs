@@ -34,7 +34,7 @@ fn conversations(world: &World) -> Vec<ConversationView> {
 }
 
 #[test]
-fn turn_bytes_and_facts_are_one_operation_that_hangs_together() {
+fn a_turn_its_bytes_and_facts_are_one_linked_operation() {
     for_each_store(|world| {
         let call = Call::by("tester").with_key("k");
         let done = world.engine.store_combined(&call, exchange("Ada flies")).expect("a store");
@@ -70,7 +70,7 @@ fn turn_bytes_and_facts_are_one_operation_that_hangs_together() {
 }
 
 #[test]
-fn a_rehearsal_tells_what_would_happen_and_leaves_nothing() {
+fn a_dry_run_reports_the_result_and_stores_nothing() {
     for_each_store(|world| {
         let call = Call::by("tester").with_key("k");
         let request = StoreCombined { dry_run: true, ..exchange("Ada flies") };

@@ -24,7 +24,7 @@ pub(super) fn records(world: &World, call: &Call, id: &str) -> Vec<BundleRecord>
     found
 }
 
-/// A chat with an attachment, an edit, a deletion and runs over it; and facts besides.
+/// A chat with an attachment, an edit, a deletion runs over it, and facts.
 pub(super) fn fill(world: &World) {
     let photo = NewSource {
         content: Arc::new(vec![7; 600_000]),
@@ -59,22 +59,22 @@ pub(super) fn fill(world: &World) {
 fn everything(world: &World, call: &Call) -> String {
     let query = EntityQuery { deleted: true, ..EntityQuery::default() };
     let all = world.engine.entities(call, query, Page::default()).expect("entities").items;
-    let told: Vec<String> = all
+    let lines: Vec<String> = all
         .iter()
         .map(|it| format!("{} {} {:?}", it.id, it.entity_type, it.snapshot.fields))
         .collect();
-    told.join("\n")
+    lines.join("\n")
 }
 
 #[test]
-fn a_store_that_was_carried_over_is_the_same_to_the_byte() {
+fn a_copied_store_is_equal_to_the_byte() {
     for_each_store(|world| {
         fill(world);
         let all: Vec<BundleRecord> =
             ["chat", "~project"].iter().flat_map(|id| records(world, &world.call, id)).collect();
         let other = World::over(Arc::new(MemoryStore::new()), None);
-        let mut brought = all.clone().into_iter().map(Ok);
-        other.engine.import(None, &mut brought).expect("an import");
+        let mut imported = all.clone().into_iter().map(Ok);
+        other.engine.import(None, &mut imported).expect("an import");
         for id in ["chat", "~project"] {
             assert_eq!(records(&other, &other.call, id), records(world, &world.call, id));
         }
@@ -91,7 +91,7 @@ fn a_store_that_was_carried_over_is_the_same_to_the_byte() {
 }
 
 #[test]
-fn in_another_project_slots_and_names_lead_to_what_was_brought() {
+fn in_another_project_slots_and_names_lead_to_the_imported_records() {
     for_each_store(|world| {
         fill(world);
         let all: Vec<BundleRecord> =
@@ -111,7 +111,7 @@ fn in_another_project_slots_and_names_lead_to_what_was_brought() {
 }
 
 #[test]
-fn two_stores_that_know_the_same_person_come_together() {
+fn two_stores_that_know_the_same_person_agree_after_a_sync() {
     for_each_store(|world| {
         let mine = StoreTurn {
             interpret: Interpret::Wait,
@@ -124,8 +124,8 @@ fn two_stores_that_know_the_same_person_come_together() {
             ..StoreTurn::new("theirs", "1", user("Please ask Maria Lopez for the keys."))
         };
         other.engine.store_turn(&other.call, theirs).expect("a turn");
-        let brought = records(&other, &other.call, "theirs");
-        world.engine.import(None, &mut brought.into_iter().map(Ok)).expect("an import");
+        let imported = records(&other, &other.call, "theirs");
+        world.engine.import(None, &mut imported.into_iter().map(Ok)).expect("an import");
         let query = EntityQuery { entity_type: Some("person".into()), ..EntityQuery::default() };
         let people = world.engine.entities(&world.call, query, Page::default());
         let people = people.expect("people").items;
@@ -162,23 +162,23 @@ fn a_bundle_whose_facts_were_changed_is_refused() {
 }
 
 #[test]
-fn a_purge_that_is_brought_leaves_nothing_here_either() {
+fn an_imported_purge_erases_the_content_here_too() {
     const SECRET: &str = "Quentzalia Vorobrandt";
     for_each_store(|world| {
         let other = World::seeded(Arc::new(MemoryStore::new()), 77);
         let text = format!("I need to call Dr. {SECRET} by 2031-07-19.");
         let request =
             StoreTurn { interpret: Interpret::Wait, ..StoreTurn::new("chat", "1", user(&text)) };
-        let told = other.engine.store_turn(&other.call, request).expect("a turn");
-        let bring = || {
-            let brought = records(&other, &other.call, "chat");
-            world.engine.import(None, &mut brought.into_iter().map(Ok)).expect("an import");
+        let stored = other.engine.store_turn(&other.call, request).expect("a turn");
+        let import_again = || {
+            let imported = records(&other, &other.call, "chat");
+            world.engine.import(None, &mut imported.into_iter().map(Ok)).expect("an import");
         };
-        bring();
+        import_again();
         let search = || world.engine.search(&world.call, SearchQuery::of("vorobrandt"));
         assert_eq!(search().expect("a search").hits.len(), 1);
-        purge(&other, PurgeTarget::Turn(other.turn(told.turn.id)));
-        bring();
+        purge(&other, PurgeTarget::Turn(other.turn(stored.turn.id)));
+        import_again();
         for word in [SECRET, "quentzalia", "2031-07-19"] {
             gone(world, word);
         }
@@ -190,7 +190,7 @@ fn a_purge_that_is_brought_leaves_nothing_here_either() {
 }
 
 #[test]
-fn what_was_purged_here_stays_so_when_it_comes_whole() {
+fn content_purged_here_stays_purged_when_an_import_has_it() {
     for_each_store(|world| {
         let other = World::seeded(Arc::new(MemoryStore::new()), 77);
         let request = StoreCombined {
@@ -203,15 +203,15 @@ fn what_was_purged_here_stays_so_when_it_comes_whole() {
             dry_run: false,
         };
         let done = other.engine.store_combined(&other.call, request).expect("a store");
-        let bring = || {
-            let brought = records(&other, &other.call, "chat");
-            world.engine.import(None, &mut brought.into_iter().map(Ok))
+        let import_again = || {
+            let imported = records(&other, &other.call, "chat");
+            world.engine.import(None, &mut imported.into_iter().map(Ok))
         };
-        bring().expect("an import");
+        import_again().expect("an import");
         let (ticket, _) = done.parts.source.expect("a source");
         purge(world, PurgeTarget::Source(ticket));
         other.store("chat", "2", user("And now?"));
-        assert_eq!(bring().expect("it goes on").extended, 1);
+        assert_eq!(import_again().expect("an import").extended, 1);
         assert!(world.engine.source(&world.call, ticket).expect("what is left").purged);
         gone(world, "Flight AB 123");
         world.verified();

@@ -54,9 +54,9 @@ fn a_turn_named_by_the_id_that_an_answer_gave_it_gets_another_version() {
         world.store("chat", "1", Message::tool("call-1", "sun"));
         let second = world.store("chat", "1", bot("it is fine"));
         // Of a part that is not the last one, too.
-        let anew = world.store("chat", &first.turn.id.to_string(), bot("one moment"));
-        assert_eq!((&anew.slot, anew.entity), (&first.slot, first.entity));
-        assert_eq!(anew.superseded, Some(first.turn.id));
+        let again = world.store("chat", &first.turn.id.to_string(), bot("one moment"));
+        assert_eq!((&again.slot, again.entity), (&first.slot, first.entity));
+        assert_eq!(again.superseded, Some(first.turn.id));
         assert_eq!(path(world, "chat"), "a one moment");
         let edited = world.store("chat", &asked.turn.id.to_string(), user("a2"));
         assert_eq!(edited.slot.turn_id, "1");
@@ -136,7 +136,7 @@ fn tool_calls_results_and_further_answers_under_one_turn_id_are_parts() {
         let regenerated = world.store("chat", "1", bot("it is mild"));
         assert_eq!(regenerated.slot.part, 2);
         assert_eq!(regenerated.superseded, Some(third.turn.id));
-        // After an edit of the question parts count anew on the new line.
+        // After an edit of the question, parts are counted from 0 again on the new line.
         world.store("chat", "1", user("weather today?"));
         assert_eq!(world.store("chat", "1", bot("hm")).slot.part, 0);
         world.store("chat", "1", Message::tool("call-1", "snow"));
@@ -264,7 +264,7 @@ fn a_turn_that_replaces_another_supersedes_it() {
 }
 
 #[test]
-fn acts_on_the_tree_keep_slots_in_step() {
+fn operations_on_the_tree_keep_slots_in_sync() {
     for_each_store(|world| {
         let first = world.store("chat", "1", user("a"));
         world.store("chat", "1", bot("b"));
@@ -298,7 +298,7 @@ fn acts_on_the_tree_keep_slots_in_step() {
 }
 
 #[test]
-fn undoing_a_store_retracts_it_and_redoing_brings_it_back() {
+fn undoing_a_store_retracts_it_and_redoing_restores_it() {
     for_each_store(|world| {
         let first = world.store("chat", "1", user("a"));
         world.store("chat", "1", user("b"));

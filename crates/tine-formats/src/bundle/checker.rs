@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::{ConversationId, Digest, Name, OperationHash, SourceId, TurnHash, TurnId};
-use tine_engine::{BundleRecord, LogMark, Scope};
-use tine_store::{Content, RecordKey};
+use tine_engine::{BundleRecord, DeltaScope, LogMark};
+use tine_store::{Branch, Content, Conversation, Operation, RecordKey, Turn};
 
 use super::encode;
 use super::error::Fault;
@@ -31,7 +31,7 @@ pub(super) struct BundleChecker {
 /// The part of a conversation that a delta covers.
 #[derive(Clone, Copy)]
 pub(super) struct DeltaRange {
-    pub(super) scope: Scope,
+    pub(super) scope: DeltaScope,
     pub(super) since: Option<LogMark>,
 }
 
@@ -74,7 +74,7 @@ impl BundleChecker {
     /// Returns the hash that the record links to: of a turn's raw parent, or of the previous
     /// operation.
     pub(super) fn link(&self, record: &BundleRecord) -> Result<Option<Digest>, Fault> {
-        if let BundleRecord::Conversation { .. } = record {
+        if let BundleRecord::Conversation(_) = record {
             return Ok(None);
         }
         let homeless = Fault::Homeless { record: encode::name(record) };
@@ -83,7 +83,7 @@ impl BundleChecker {
             BundleRecord::Turn { parent: Some(parent), .. } => {
                 Ok(Some(current.require_turn("parent_id", parent)?.0))
             }
-            BundleRecord::Operation { .. } => Ok(current.last_operation.map(|hash| hash.0)),
+            BundleRecord::Operation(_) => Ok(current.last_operation.map(|hash| hash.0)),
             _ => Ok(None),
         }
     }
@@ -91,7 +91,8 @@ impl BundleChecker {
     /// Checks a record against all records before it, and remembers it.
     pub(super) fn accept(&mut self, record: &BundleRecord) -> Result<(), Fault> {
         let link = self.link(record)?;
-        if let BundleRecord::Conversation { id, root_hash: stated, root, .. } = record {
+        if let BundleRecord::Conversation(Conversation { id, root_hash: stated, root, .. }) = record
+        {
             self.end_conversation()?;
             if let Some(root) = root {
                 let computed = root_hash(root.system_prompt.as_deref(), &root.config);
@@ -108,7 +109,7 @@ impl BundleChecker {
         current.accept(record, link)?;
         match record {
             BundleRecord::Turn { .. } => self.turns += 1,
-            BundleRecord::Operation { .. } => self.operations += 1,
+            BundleRecord::Operation(_) => self.operations += 1,
             _ => {}
         }
         Ok(())
@@ -123,7 +124,7 @@ impl BundleChecker {
     /// Runs the checks that need all lines of a conversation.
     pub(super) fn end_conversation(&mut self) -> Result<(), Fault> {
         let current = self.current.take();
-        if self.part.is_some_and(|part| part.scope == Scope::Turns) {
+        if self.part.is_some_and(|part| part.scope == DeltaScope::Turns) {
             return Ok(());
         }
         match current {
@@ -188,17 +189,10 @@ impl ConversationProgress {
 
     fn accept(&mut self, record: &BundleRecord, link: Option<Digest>) -> Result<(), Fault> {
         match record {
-            BundleRecord::Conversation { .. } => {}
-            BundleRecord::Turn {
-                id,
-                hash,
-                role,
-                content,
-                tool_call_id,
-                created_at,
-                operation,
-                ..
-            } => {
+            BundleRecord::Conversation(_) => {}
+            BundleRecord::Turn { turn, .. } => {
+                let Turn { id, hash, role, content, tool_call_id, created_at, operation, .. } =
+                    turn;
                 if let Content::Kept(body) = content {
                     let parent = link.map(TurnHash);
                     let call = tool_call_id.as_deref();
@@ -220,7 +214,7 @@ impl ConversationProgress {
                 self.require_turn("turn_id", root)?;
                 self.note_operation(*operation);
             }
-            BundleRecord::Branch { name, tip, forked_from, .. } => {
+            BundleRecord::Branch { branch: Branch { name, forked_from, .. }, tip } => {
                 for (key, turn) in [("tip", tip), ("forked_from", forked_from)] {
                     turn.as_ref().map(|turn| self.require_turn(key, turn)).transpose()?;
                 }
@@ -230,7 +224,8 @@ impl ConversationProgress {
                 self.require_turn("turn_id", turn)?;
                 self.sorted("bookmark", name)?;
             }
-            BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } => {
+            BundleRecord::Operation(operation) => {
+                let Operation { seq, kind, actor, at, detail, hash, .. } = operation;
                 let expected = self.last_seq.saturating_add(1);
                 if *seq != expected {
                     return Err(Fault::Seq { expected, found: *seq });

@@ -14,8 +14,9 @@ use tine_core::{
 };
 use tine_engine::BundleRecord;
 use tine_store::{
-    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, KEY_BYTES, PIECE_BYTES, Record,
-    RecordKey, Root, TurnOrigin,
+    Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Family, HiddenBy,
+    Idempotency, KEY_BYTES, Operation, PIECE_BYTES, Record, RecordKey, Root, Turn, TurnLoc,
+    TurnOrigin, Visibility,
 };
 
 use super::error::Fault;
@@ -88,7 +89,8 @@ pub(super) fn line(line: &[u8], limits: &Limits) -> Result<DecodedLine, Fault> {
 type LineParser = fn(&mut Fields, &Limits) -> Result<DecodedLine, Fault>;
 
 fn conversation(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
-    let record = BundleRecord::Conversation {
+    let record = BundleRecord::Conversation(Conversation {
+        key: ConversationKey::NONE,
         project: fields.named("project_id", |id| ProjectId::new(id, limits))?,
         id: fields.named("conversation_id", |id| ConversationId::new(id, limits))?,
         root_hash: fields.parsed("root_hash")?,
@@ -109,8 +111,11 @@ fn conversation(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fau
             .optional_fields("derived_from")?
             .map(|from| derivation(from, limits))
             .transpose()?,
-        archived: fields.flag("archived")?,
-    };
+        visibility: match fields.flag("archived")? {
+            true => Visibility::Archived,
+            false => Visibility::Shown,
+        },
+    });
     Ok(DecodedLine::Record(record, None))
 }
 
@@ -145,10 +150,12 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
             Some(Slot { turn_id, role, tool_call_id: tool_call_id.clone(), part })
         }
     };
-    let record = BundleRecord::Turn {
+    let parent = fields.parsed_or_null("parent_id")?;
+    let turn = Turn {
+        loc: TurnLoc::NONE,
+        depth: 0,
         id: fields.parsed("turn_id")?,
         hash: fields.parsed("turn_hash")?,
-        parent: fields.parsed_or_null("parent_id")?,
         role,
         content: if fields.mark("purged")? {
             Content::Purged(fields.parsed("message_digest")?)
@@ -167,7 +174,7 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
             slot,
         },
     };
-    Ok(DecodedLine::Record(record, link))
+    Ok(DecodedLine::Record(BundleRecord::Turn { parent, turn }, link))
 }
 
 fn body(content: Json, role: Role, limits: &Limits) -> Result<Body, Fault> {
@@ -243,15 +250,17 @@ fn hidden(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
 }
 
 fn branch(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
-    let record = BundleRecord::Branch {
+    let tip = fields.parsed_or_null("tip")?;
+    let branch = Branch {
+        conversation: ConversationKey::NONE,
         id: fields.parsed("branch_id")?,
         name: fields.named("name", |name| Name::new(name, limits))?,
-        tip: fields.parsed_or_null("tip")?,
+        tip: None,
         forked_from: fields.optional("forked_from")?,
         created_at: fields.parsed("created_at")?,
         version: fields.number("version")?,
     };
-    Ok(DecodedLine::Record(record, None))
+    Ok(DecodedLine::Record(BundleRecord::Branch { branch, tip }, None))
 }
 
 fn bookmark(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
@@ -265,7 +274,8 @@ fn bookmark(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> 
 
 fn operation(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
     let link = fields.parsed_or_null::<Digest>("previous")?;
-    let record = BundleRecord::Operation {
+    let record = BundleRecord::Operation(Operation {
+        conversation: ConversationKey::NONE,
         seq: fields.number("seq")?,
         kind: fields.text("kind")?,
         actor: fields.text("actor")?,
@@ -281,7 +291,7 @@ fn operation(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault>
             .optional_fields("idempotency")?
             .map(|used| used_key(used, limits))
             .transpose()?,
-    };
+    });
     Ok(DecodedLine::Record(record, link))
 }
 

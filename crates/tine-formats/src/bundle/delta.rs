@@ -7,7 +7,7 @@ use std::io::{BufRead, Read, Write};
 
 use tine_core::json::{self, Json, MAX_DEPTH};
 use tine_core::{Limits, OperationHash};
-use tine_engine::{BundleRecord, Delta, Error, LogMark, Scope};
+use tine_engine::{BundleRecord, Delta, DeltaScope, Error, LogMark};
 
 use super::checker::{BundleChecker, DeltaRange};
 use super::error::{BundleError, Fault};
@@ -71,7 +71,9 @@ fn read_counted(input: &mut CountingReader<'_>, limits: &Limits) -> Result<Delta
     }
     let what = match records.is_empty() {
         true => Some("it holds no conversation"),
-        false if scope == Scope::Log && reader.log_end != Some(until) => Some("it ends elsewhere"),
+        false if scope == DeltaScope::Log && reader.log_end != Some(until) => {
+            Some("it ends elsewhere")
+        }
         false => None,
     };
     if let Some(what) = what {
@@ -82,13 +84,15 @@ fn read_counted(input: &mut CountingReader<'_>, limits: &Limits) -> Result<Delta
     Ok(Delta { scope, since, until, known, records, bytes: 0 })
 }
 
-fn check_scope(scope: Scope, record: &BundleRecord, first: bool) -> Result<(), Fault> {
+fn check_scope(scope: DeltaScope, record: &BundleRecord, first: bool) -> Result<(), Fault> {
     let what = match (scope, record) {
-        (_, BundleRecord::Conversation { .. }) if !first => "it holds another conversation",
-        (_, BundleRecord::Conversation { .. })
-        | (Scope::Log, _)
-        | (Scope::Turns, BundleRecord::Turn { .. } | BundleRecord::Branch { .. }) => return Ok(()),
-        (Scope::Turns, _) => "it holds more than turns and branches",
+        (_, BundleRecord::Conversation(_)) if !first => "it holds another conversation",
+        (_, BundleRecord::Conversation(_))
+        | (DeltaScope::Log, _)
+        | (DeltaScope::Turns, BundleRecord::Turn { .. } | BundleRecord::Branch { .. }) => {
+            return Ok(());
+        }
+        (DeltaScope::Turns, _) => "it holds more than turns and branches",
     };
     Err(Fault::OtherDelta { what })
 }
@@ -107,14 +111,14 @@ fn mark(mark: LogMark) -> Json {
     json::object([("hash", mark.hash.to_string().into()), ("seq", mark.seq.into())])
 }
 
-fn scope_name(scope: Scope) -> &'static str {
+fn scope_name(scope: DeltaScope) -> &'static str {
     match scope {
-        Scope::Log => "log",
-        Scope::Turns => "turns",
+        DeltaScope::Log => "log",
+        DeltaScope::Turns => "turns",
     }
 }
 
-type Header = (Scope, Option<LogMark>, LogMark);
+type Header = (DeltaScope, Option<LogMark>, LogMark);
 
 fn read_header(line: &[u8]) -> Result<Header, Fault> {
     let json = json::parse(line, MAX_DEPTH).map_err(|_| Fault::NotADelta)?;
@@ -129,7 +133,8 @@ fn read_header(line: &[u8]) -> Result<Header, Fault> {
     fields.any("format")?;
     fields.any("version")?;
     let name = fields.text("scope")?;
-    let scope = [Scope::Log, Scope::Turns].into_iter().find(|scope| scope_name(*scope) == name);
+    let scope =
+        [DeltaScope::Log, DeltaScope::Turns].into_iter().find(|scope| scope_name(*scope) == name);
     let scope = scope.ok_or(Fault::OtherDelta { what: "its scope is unknown" })?;
     let since = match fields.any("since")? {
         Json::Null => None,

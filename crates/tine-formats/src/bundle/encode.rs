@@ -9,7 +9,9 @@ use tine_core::hash::to_hex;
 use tine_core::json::{self, MAX_DEPTH, Object};
 use tine_core::{Digest, Json, TurnHash, TurnId};
 use tine_engine::BundleRecord;
-use tine_store::{Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, TurnOrigin};
+use tine_store::{
+    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, Operation, TurnOrigin, Visibility,
+};
 
 use super::error::Fault;
 use super::{FORMAT, VERSION, Written};
@@ -40,21 +42,11 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
     let mut line = Object::new();
     line.insert("record", name(record).into());
     match record {
-        BundleRecord::Conversation {
-            project,
-            id,
-            root_hash,
-            root,
-            title,
-            metadata,
-            created_at,
-            derived_from,
-            archived,
-        } => {
-            line.insert("project_id", project.as_str().into());
-            line.insert("conversation_id", id.as_str().into());
-            line.insert("root_hash", text(root_hash));
-            match root {
+        BundleRecord::Conversation(conversation) => {
+            line.insert("project_id", conversation.project.as_str().into());
+            line.insert("conversation_id", conversation.id.as_str().into());
+            line.insert("root_hash", text(&conversation.root_hash));
+            match &conversation.root {
                 Some(root) => {
                     line.insert("system_prompt", root.system_prompt.clone().into());
                     line.insert("config", root.config.clone());
@@ -63,31 +55,20 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
                     line.insert("purged", true.into());
                 }
             }
-            optional(&mut line, "title", title.clone());
-            line.insert("metadata", metadata.clone());
-            line.insert("created_at", text(created_at));
-            optional(&mut line, "derived_from", derived_from.as_ref().map(derivation));
-            line.insert("archived", (*archived).into());
+            optional(&mut line, "title", conversation.title.clone());
+            line.insert("metadata", conversation.metadata.clone());
+            line.insert("created_at", text(&conversation.created_at));
+            optional(&mut line, "derived_from", conversation.derived_from.as_ref().map(derivation));
+            let archived = conversation.visibility == Visibility::Archived;
+            line.insert("archived", archived.into());
         }
-        BundleRecord::Turn {
-            id,
-            hash,
-            parent,
-            role,
-            content,
-            tool_call_id,
-            created_at,
-            status,
-            metadata,
-            operation,
-            origin,
-        } => {
-            line.insert("turn_id", text(id));
-            line.insert("turn_hash", text(hash));
+        BundleRecord::Turn { parent, turn } => {
+            line.insert("turn_id", text(&turn.id));
+            line.insert("turn_hash", text(&turn.hash));
             line.insert("parent_id", parent.map(|id| id.to_string()).into());
             line.insert("parent_turn_hash", link.map(|digest| text(&TurnHash(digest))).into());
-            line.insert("role", role.as_str().into());
-            match content {
+            line.insert("role", turn.role.as_str().into());
+            match &turn.content {
                 Content::Kept(body) => {
                     line.insert("content", Json::Array(body.blocks()?));
                 }
@@ -96,12 +77,12 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
                     line.insert("message_digest", text(digest));
                 }
             }
-            optional(&mut line, "tool_call_id", tool_call_id.clone());
-            line.insert("created_at", text(created_at));
-            line.insert("status", status.as_str().into());
-            line.insert("metadata", metadata.to_json());
-            line.insert("operation", (*operation).into());
-            let TurnOrigin { edited_from, derived_from, part_of, slot } = origin;
+            optional(&mut line, "tool_call_id", turn.tool_call_id.clone());
+            line.insert("created_at", text(&turn.created_at));
+            line.insert("status", turn.status.as_str().into());
+            line.insert("metadata", turn.metadata.to_json());
+            line.insert("operation", turn.operation.into());
+            let TurnOrigin { edited_from, derived_from, part_of, slot } = &turn.origin;
             optional(&mut line, "edited_from", edited_from.as_ref().map(text));
             optional(&mut line, "derived_from", derived_from.as_ref().map(text));
             optional(&mut line, "part_of", part_of.as_ref().map(text));
@@ -125,20 +106,22 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
             line.insert("by", hidden_by(*by).into());
             line.insert("operation", (*operation).into());
         }
-        BundleRecord::Branch { id, name, tip, forked_from, created_at, version } => {
-            line.insert("branch_id", text(id));
-            line.insert("name", name.as_str().into());
+        BundleRecord::Branch { branch, tip } => {
+            line.insert("branch_id", text(&branch.id));
+            line.insert("name", branch.name.as_str().into());
             line.insert("tip", tip.map(|id| id.to_string()).into());
-            optional(&mut line, "forked_from", forked_from.as_ref().map(text));
-            line.insert("created_at", text(created_at));
-            line.insert("version", (*version).into());
+            optional(&mut line, "forked_from", branch.forked_from.as_ref().map(text));
+            line.insert("created_at", text(&branch.created_at));
+            line.insert("version", branch.version.into());
         }
         BundleRecord::Bookmark { name, turn, created_at } => {
             line.insert("name", name.as_str().into());
             line.insert("turn_id", text(turn));
             line.insert("created_at", text(created_at));
         }
-        BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
+        BundleRecord::Operation(operation) => {
+            let Operation { seq, kind, actor, at, detail, hash, undone, idempotency, .. } =
+                operation;
             line.insert("seq", (*seq).into());
             line.insert("kind", kind.as_str().into());
             line.insert("actor", actor.as_str().into());
@@ -179,13 +162,13 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
 /// Returns the record's type, as it is called in a bundle.
 pub(super) fn name(record: &BundleRecord) -> &'static str {
     match record {
-        BundleRecord::Conversation { .. } => "conversation",
+        BundleRecord::Conversation(_) => "conversation",
         BundleRecord::Turn { .. } => "turn",
         BundleRecord::Split { .. } => "split",
         BundleRecord::Hidden { .. } => "hidden",
         BundleRecord::Branch { .. } => "branch",
         BundleRecord::Bookmark { .. } => "bookmark",
-        BundleRecord::Operation { .. } => "operation",
+        BundleRecord::Operation(_) => "operation",
         BundleRecord::Record(_) => "entry",
         BundleRecord::Piece { .. } => "piece",
     }
@@ -194,13 +177,13 @@ pub(super) fn name(record: &BundleRecord) -> &'static str {
 /// Returns the record by name, for messages.
 pub(super) fn describe(record: &BundleRecord) -> String {
     match record {
-        BundleRecord::Conversation { id, .. } => format!("conversation `{id}`"),
-        BundleRecord::Turn { id, .. } => format!("turn {id}"),
+        BundleRecord::Conversation(it) => format!("conversation `{}`", it.id),
+        BundleRecord::Turn { turn, .. } => format!("turn {}", turn.id),
         BundleRecord::Split { whole, .. } => format!("split of turn {whole}"),
         BundleRecord::Hidden { root, .. } => format!("hiding of turn {root}"),
-        BundleRecord::Branch { name, .. } => format!("branch `{name}`"),
+        BundleRecord::Branch { branch, .. } => format!("branch `{}`", branch.name),
         BundleRecord::Bookmark { name, .. } => format!("bookmark `{name}`"),
-        BundleRecord::Operation { seq, .. } => format!("operation {seq}"),
+        BundleRecord::Operation(it) => format!("operation {}", it.seq),
         BundleRecord::Record(record) => record.key().to_string(),
         BundleRecord::Piece { source, nth, .. } => format!("piece {nth} of source {source}"),
     }

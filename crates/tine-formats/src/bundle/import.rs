@@ -137,8 +137,8 @@ impl<'a> ConversationRecords<'a> {
         self.begun = false;
         loop {
             match &self.ahead {
-                Some(BundleRecord::Conversation { id, .. }) => {
-                    return Ok(Some((id.clone(), self.reader.line())));
+                Some(BundleRecord::Conversation(conversation)) => {
+                    return Ok(Some((conversation.id.clone(), self.reader.line())));
                 }
                 Some(_) | None => self.ahead = self.reader.next_record()?,
             }
@@ -166,7 +166,7 @@ impl Iterator for ConversationRecords<'_> {
                 }
             }
         }
-        let starts = matches!(self.ahead, Some(BundleRecord::Conversation { .. }));
+        let starts = matches!(self.ahead, Some(BundleRecord::Conversation(_)));
         if starts && self.begun {
             return None;
         }

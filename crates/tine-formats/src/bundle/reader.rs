@@ -98,7 +98,7 @@ impl<'a> BundleReader<'a> {
             DecodedLine::Record(record, stated) => {
                 let actual = self.checker.link(&record)?;
                 if stated != actual {
-                    let operation = matches!(record, BundleRecord::Operation { .. });
+                    let operation = matches!(record, BundleRecord::Operation(_));
                     let key = if operation { "previous" } else { "parent_turn_hash" };
                     return Err(Fault::Link { key, stated, actual });
                 }

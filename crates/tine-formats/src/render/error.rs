@@ -5,7 +5,7 @@ use tine_core::json::JsonError;
 use tine_core::{ErrorKind, TurnId};
 
 /// A rendering that was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
     /// There are open tool calls, and they were to be reported.
@@ -22,6 +22,9 @@ pub enum RenderError {
         /// What would do.
         needed: u64,
     },
+    /// The path could not be read.
+    #[error(transparent)]
+    Read(#[from] tine_api::Error),
     /// A stored body is not JSON.
     #[error("the turn {turn} cannot be read: {error}")]
     Corrupt {
@@ -38,6 +41,7 @@ impl RenderError {
         match self {
             RenderError::OpenCalls(_) => ErrorKind::Unsupported,
             RenderError::TooLong { .. } => ErrorKind::TooLarge,
+            RenderError::Read(error) => error.kind(),
             RenderError::Corrupt { .. } => ErrorKind::Corrupt,
         }
     }
@@ -50,11 +54,14 @@ fn listed(open: &[TurnOpenCalls]) -> String {
 
 impl From<RenderError> for tine_api::Error {
     fn from(error: RenderError) -> Self {
+        if let RenderError::Read(error) = error {
+            return error;
+        }
         let mut refusal = tine_api::Error::new(error.kind(), error.to_string());
         match error {
             RenderError::OpenCalls(open) => refusal.details.open_calls = open,
             RenderError::TooLong { needed, .. } => refusal.details.needed_tokens = Some(needed),
-            RenderError::Corrupt { .. } => {}
+            RenderError::Read(_) | RenderError::Corrupt { .. } => {}
         }
         refusal
     }

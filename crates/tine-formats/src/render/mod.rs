@@ -3,7 +3,7 @@
 //! A rendering is made in three steps: `script` reads turns into parts that no provider has a say in;
 //! `exchange` puts every tool result behind its call and coalesces; and one module for each
 //! provider writes what its interface takes. `tail` repeats this for ever longer ends of a path,
-//! to find the longest that fits.
+//! to find the longest that fits; `path_end` reads them from the tip.
 //!
 //! Invariants:
 //!
@@ -24,6 +24,7 @@ mod markdown;
 mod media;
 mod notes;
 mod openai;
+mod path_end;
 mod script;
 mod tail;
 mod tine;
@@ -31,7 +32,7 @@ mod tine;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_api::{Call, Operations, PathPage, PathQuery};
-use tine_core::{Json, TurnId};
+use tine_core::{ConversationId, Json, TurnId};
 
 pub use error::RenderError;
 pub use json::RenderingJson;
@@ -163,6 +164,8 @@ pub struct Tokens {
 /// A path in a provider's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendering {
+    /// The conversation.
+    pub conversation: ConversationId,
     /// As what.
     pub format: Format,
     /// The form itself.
@@ -173,6 +176,8 @@ pub struct Rendering {
     pub tokens: Option<Tokens>,
     /// The first turn in it, when earlier ones were cut to fit.
     pub begins_at: Option<TurnId>,
+    /// The number of turns on the path, cut ones included.
+    pub turns: usize,
     /// How many were cut.
     pub turns_cut: usize,
 }
@@ -222,8 +227,28 @@ pub fn whole_path(
 /// ```
 pub fn render(path: &PathPage, options: &Options<'_>) -> Result<Rendering, RenderError> {
     match options.budget {
-        Some(budget) => tail::fitting(path, options, budget),
+        Some(budget) => tail::fitting(&mut path_end::PathEnd::whole(path)?, options, budget),
         None => write(path, options, &tail::Cut::none()),
+    }
+}
+
+/// Reads a path and renders it.
+///
+/// With a budget, the path is read from its tip, and only the turns that may fit are held with
+/// their content. Reading stops once they are found and the newest summary stands for everything
+/// before it; a path without such a summary is read to the root.
+pub fn render_path(
+    engine: &dyn Operations,
+    call: &Call,
+    query: PathQuery,
+    options: &Options<'_>,
+) -> Result<Rendering, RenderError> {
+    match options.budget {
+        Some(budget) if query.cursor.is_none() => {
+            let mut end = path_end::PathEnd::read(engine, call, query, budget)?;
+            tail::fitting(&mut end, options, budget)
+        }
+        _ => render(&whole_path(engine, call, query)?, options),
     }
 }
 
@@ -268,11 +293,13 @@ fn write(
         }
     }
     Ok(Rendering {
+        conversation: path.conversation.clone(),
         format: options.format,
         rendered,
-        notes: notes.into_vec(path),
+        notes: notes.into_vec(path, cut),
         tokens: None,
         begins_at: cut.begins_at(path),
-        turns_cut: cut.start,
+        turns: cut.turns_cut + path.turns.len().saturating_sub(cut.start),
+        turns_cut: cut.turns_cut,
     })
 }

@@ -7,6 +7,8 @@ use serde::Serialize;
 use tine_api::PathPage;
 use tine_core::TurnId;
 
+use super::tail::Cut;
+
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -90,11 +92,13 @@ impl Notes {
     }
 
     /// The notes in the order of the path; those on no turn come first.
-    pub(super) fn into_vec(self, path: &PathPage) -> Vec<Note> {
+    pub(super) fn into_vec(self, path: &PathPage, cut: &Cut) -> Vec<Note> {
         let mut notes = self.0;
         if notes.len() > 1 {
-            let turns = path.turns.iter().enumerate();
-            let places: HashMap<TurnId, usize> = turns.map(|(at, turn)| (turn.id, at)).collect();
+            // A summary that was moved can be from a turn before those of the page.
+            let moved = cut.summaries.iter().map(|moved| moved.turn);
+            let turns = moved.chain(path.turns.iter().map(|turn| turn.id)).enumerate();
+            let places: HashMap<TurnId, usize> = turns.map(|(at, turn)| (turn, at)).collect();
             let place = |note: &Note| note.turn.and_then(|turn| places.get(&turn)).copied();
             notes.sort_by_key(|note| (place(note), note.block));
         }

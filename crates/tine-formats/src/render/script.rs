@@ -114,20 +114,18 @@ pub(super) fn read(
     }
     cut.note(path, notes);
     for moved in &cut.summaries {
-        let turn = Some(path.turns[moved.turn].id);
-        said.push(Said::made_up(turn, Role::User, What::Summary(moved.text.clone())));
+        said.push(Said::made_up(Some(moved.turn), Role::User, What::Summary(moved.text.clone())));
     }
     for (index, turn) in path.turns.iter().enumerate().skip(cut.start) {
         let before = index.checked_sub(1).filter(|_| index > cut.start);
         let before = before.map(|before| path.turns[before].id);
-        said.extend(read_turn(turn, index, before, cut, notes)?);
+        said.extend(read_turn(turn, before, cut, notes)?);
     }
     Ok(Script { said })
 }
 
 fn read_turn(
     turn: &TurnView,
-    index: usize,
     before: Option<TurnId>,
     cut: &Cut,
     notes: &mut Notes,
@@ -144,7 +142,7 @@ fn read_turn(
     let mut parts = Vec::with_capacity(blocks.len());
     for (block, json) in blocks.into_iter().enumerate() {
         let at = Place { block: Some(block), ..place };
-        if cut.has_moved(index, block) {
+        if cut.has_moved(turn.id, block) {
             continue;
         }
         parts.push(Part { at, what: read_block(json, at, notes) });

@@ -11,12 +11,11 @@
 
 use std::collections::HashMap;
 
-use tine_api::{PathPage, TurnView};
+use tine_api::PathPage;
 use tine_core::{Json, Role, TurnId};
-use tine_store::Content;
 
 use super::notes::{Notes, Place};
-use super::script;
+use super::path_end::{PathEnd, TurnFacts};
 use super::{Budget, Format, OpenCalls, Options, RenderError, Rendered, Rendering, Tokens, write};
 
 /// What a message costs besides its text, as documented for chat completions.
@@ -31,46 +30,50 @@ const PER_IMAGE: u64 = 765;
 /// Bytes of a sound or a document that are taken to cost one token.
 const BYTES_PER_TOKEN: usize = 100;
 
-/// A path without its beginning.
+/// Which turns of a page are rendered, and what is written in place of the ones before them.
 pub(super) struct Cut {
-    /// The first turn that is left.
+    /// The index in the page of the first turn that is rendered.
     pub start: usize,
-    /// Summaries that are put in the place of what was cut.
-    pub summaries: Vec<Moved>,
-    /// Turns that those stand for.
-    covered: usize,
+    /// The number of turns of the path before that one.
+    pub turns_cut: usize,
+    /// Summaries that are written in place of the turns that were cut, in the order of the path.
+    pub summaries: Vec<MovedSummary>,
+    /// The number of turns that they stand for.
+    pub covered: usize,
 }
 
-/// A summary that leaves its turn.
-pub(super) struct Moved {
-    pub turn: usize,
+/// A summary that is written before all turns instead of in its own.
+pub(super) struct MovedSummary {
+    pub turn: TurnId,
     pub block: usize,
+    /// Whether its turn was cut too.
+    pub turn_is_cut: bool,
     pub text: String,
     pub json: Json,
 }
 
 impl Cut {
     pub(super) fn none() -> Self {
-        Cut { start: 0, summaries: Vec::new(), covered: 0 }
+        Cut { start: 0, turns_cut: 0, summaries: Vec::new(), covered: 0 }
     }
 
-    pub(super) fn has_moved(&self, turn: usize, block: usize) -> bool {
+    pub(super) fn has_moved(&self, turn: TurnId, block: usize) -> bool {
         self.summaries.iter().any(|moved| (moved.turn, moved.block) == (turn, block))
     }
 
     pub(super) fn begins_at(&self, path: &PathPage) -> Option<TurnId> {
-        (self.start > 0).then(|| path.turns.get(self.start).map(|turn| turn.id)).flatten()
+        (self.turns_cut > 0).then(|| path.turns.get(self.start).map(|turn| turn.id)).flatten()
     }
 
     pub(super) fn note(&self, path: &PathPage, notes: &mut Notes) {
-        if self.start == 0 {
+        if self.turns_cut == 0 {
             return;
         }
         let count = |turns: usize| match turns {
             1 => "1 turn".to_owned(),
             turns => format!("{turns} turns"),
         };
-        let what = format!("the first {}", count(self.start));
+        let what = format!("the first {}", count(self.turns_cut));
         let mut why = "they do not fit".to_owned();
         if let Some(first) = path.turns.get(self.start) {
             why.push_str(&format!("; the first that does is {}", first.id));
@@ -80,9 +83,9 @@ impl Cut {
         }
         notes.left_out(Place::default(), what, why);
         for moved in &self.summaries {
-            let at = Place { turn: Some(path.turns[moved.turn].id), block: Some(moved.block) };
+            let at = Place { turn: Some(moved.turn), block: Some(moved.block) };
             let why = "it stands for turns that were cut, and is written in their place";
-            if moved.turn < self.start {
+            if moved.turn_is_cut {
                 notes.added(at, "a summary", why);
             } else {
                 notes.changed(at, "the place of a summary", why);
@@ -91,40 +94,30 @@ impl Cut {
     }
 }
 
-/// The longest tail that fits.
+/// Renders the longest tail that fits.
 pub(super) fn fitting(
-    path: &PathPage,
+    end: &mut PathEnd<'_>,
     options: &Options<'_>,
     budget: Budget<'_>,
 ) -> Result<Rendering, RenderError> {
-    let summaries = Summaries::read(path)?;
+    end.read_to_newest_summary()?;
     // Open calls concern only the tail that is chosen, not those that are tried.
     let report = options.open_calls == OpenCalls::Report;
     let open_calls = if report { OpenCalls::Close } else { options.open_calls };
-    let tried = Options { open_calls, ..*options };
-    let measured = |start: usize| {
-        let mut rendering = write(path, &tried, &summaries.cut(start))?;
-        rendering.tokens = Some(tokens(&rendering, budget.count));
-        Ok(rendering)
-    };
-    let mut starts = starts(&path.turns)?;
-    if starts.is_empty() {
-        // The root alone.
-        starts.push(0);
-    }
-    let users = starts.iter().copied().filter(|at| *at == 0 || path.turns[*at].role == Role::User);
-    let users: Vec<usize> = users.collect();
-    for places in [&users, &starts] {
-        if let Some(found) = longest(places, budget.max_tokens, &measured)? {
+    let mut tails = Tails { end, options: Options { open_calls, ..*options }, budget };
+    for starts in [Starts::WithUser, Starts::Any] {
+        if let Some((kept, found)) = tails.longest(starts)? {
             if report {
-                write(path, options, &summaries.cut(found.turns_cut))?;
+                let cut = tails.end.cut(kept)?;
+                write(&tails.end.page, options, &cut)?;
             }
             return Ok(found);
         }
     }
     let mut needed = u64::MAX;
-    for last in users.last().into_iter().chain(starts.last()) {
-        needed = needed.min(length(&measured(*last)?));
+    for starts in [Starts::WithUser, Starts::Any] {
+        let (_, kept) = tails.start(1, starts)?;
+        needed = needed.min(length(&tails.measured(kept)?));
     }
     Err(RenderError::TooLong { limit: budget.max_tokens, needed })
 }
@@ -133,167 +126,110 @@ fn length(rendering: &Rendering) -> u64 {
     rendering.tokens.map_or(0, |tokens| tokens.count)
 }
 
-/// The earliest of the places, in order of the path, from which the rest fits.
-fn longest(
-    places: &[usize],
-    limit: u64,
-    measured: &dyn Fn(usize) -> Result<Rendering, RenderError>,
-) -> Result<Option<Rendering>, RenderError> {
-    let at = |back: usize| measured(places[places.len() - back]);
-    let mut best: Option<Rendering> = None;
-    // Between these lies the answer: `good` places back it fits, `bad` places back it does not.
-    let (mut good, mut bad) = (0, places.len() + 1);
-    let mut step = 1;
-    while bad - good > 1 {
-        let back = if bad <= places.len() { good + (bad - good) / 2 } else { good + step };
-        let back = back.min(places.len());
-        let rendering = at(back)?;
-        if length(&rendering) <= limit {
-            best = Some(rendering);
-            good = back;
-            step *= 2;
-        } else {
-            bad = back;
-        }
-    }
-    Ok(best)
+/// Where a tail may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Starts {
+    /// At a user's turn, or with the whole path.
+    WithUser,
+    /// At any turn that needs no earlier one.
+    Any,
 }
 
-/// Turns at which a path can begin, in order.
-fn starts(turns: &[TurnView]) -> Result<Vec<usize>, RenderError> {
-    // For each call the turn that made it; a result reaches back to the newest one.
-    let mut calls: HashMap<String, Vec<usize>> = HashMap::new();
-    // For each turn how far back the results at or behind it reach.
-    let mut reach: Vec<usize> = (0..turns.len()).collect();
-    for (index, turn) in turns.iter().enumerate() {
-        // What is left of an erased result answers nothing: a later one can.
-        if let Some(call) = &turn.tool_call_id
-            && matches!(turn.content, Content::Kept(_))
-            && let Some(asked) = calls.get_mut(call).and_then(Vec::pop)
-        {
-            reach[index] = asked;
+/// The tails of a path, each identified by the number of its turns.
+struct Tails<'a, 'p> {
+    end: &'a mut PathEnd<'p>,
+    options: Options<'a>,
+    budget: Budget<'a>,
+}
+
+impl Tails<'_, '_> {
+    /// Returns the longest tail that fits.
+    fn longest(&mut self, starts: Starts) -> Result<Option<(usize, Rendering)>, RenderError> {
+        let mut best = None;
+        // The answer lies between these: the tail of the `good`-th start fits, that of the
+        // `bad`-th does not.
+        let (mut good, mut bad) = (0, usize::MAX);
+        let mut step = 1;
+        while bad - good > 1 {
+            let wanted = if bad < usize::MAX { good + (bad - good) / 2 } else { good + step };
+            let (nth, kept) = self.start(wanted, starts)?;
+            if nth == good {
+                break;
+            }
+            let rendering = self.measured(kept)?;
+            if length(&rendering) <= self.budget.max_tokens {
+                best = Some((kept, rendering));
+                good = nth;
+                step *= 2;
+            } else {
+                bad = nth;
+            }
         }
-        if turn.role == Role::Assistant {
-            for block in blocks(turn)? {
-                if block.get("type").and_then(Json::as_str) == Some("tool-use") {
-                    let id = block.get("id").and_then(Json::as_str).unwrap_or_default();
-                    calls.entry(id.to_owned()).or_default().push(index);
+        Ok(best)
+    }
+
+    fn measured(&mut self, kept: usize) -> Result<Rendering, RenderError> {
+        let cut = self.end.cut(kept)?;
+        let mut rendering = write(&self.end.page, &self.options, &cut)?;
+        rendering.tokens = Some(tokens(&rendering, self.budget.count));
+        Ok(rendering)
+    }
+
+    /// Returns the `nth` start, counted from the tip, or the first of the path if it has fewer,
+    /// and the number of turns from there on. Reads as much of the path as that takes.
+    fn start(&mut self, nth: usize, wanted: Starts) -> Result<(usize, usize), RenderError> {
+        loop {
+            let whole = self.end.is_whole();
+            let facts = self.end.facts();
+            let total = facts.len();
+            if let Some(mut starts) = starts(facts, whole) {
+                let is_users = |kept: usize| facts[total - kept].role == Role::User;
+                if wanted == Starts::WithUser {
+                    starts.retain(|kept| whole && *kept == total || is_users(*kept));
+                }
+                if whole || starts.len() >= nth {
+                    let nth = nth.min(starts.len());
+                    return Ok((nth, starts[nth - 1]));
                 }
             }
+            self.end.read_more()?;
+        }
+    }
+}
+
+/// Returns the tails that need no earlier turn, by the number of their turns, shortest first.
+/// `None` if that depends on turns that are not read yet.
+fn starts(turns: &[TurnFacts], whole: bool) -> Option<Vec<usize>> {
+    // For each call the turns that made it; a result answers the newest that has none yet.
+    let mut calls: HashMap<&str, Vec<usize>> = HashMap::new();
+    // For each turn the earliest that it needs.
+    let mut needs: Vec<usize> = (0..turns.len()).collect();
+    for (index, turn) in turns.iter().enumerate() {
+        if let Some(call) = &turn.answers {
+            match calls.get_mut(call.as_str()).and_then(Vec::pop) {
+                Some(asked) => needs[index] = asked,
+                None if whole => {}
+                None => return None,
+            }
+        }
+        for call in &turn.calls {
+            calls.entry(call).or_default().push(index);
         }
     }
     let mut starts = Vec::new();
     let mut needed = turns.len();
-    for index in (0..turns.len()).rev() {
-        needed = needed.min(reach[index]);
+    for index in (usize::from(!whole)..turns.len()).rev() {
+        needed = needed.min(needs[index]);
         let before = index.checked_sub(1).map(|before| turns[before].id);
-        let goes_on = before.is_some() && turns[index].continues == before;
-        if needed >= index && turns[index].role != Role::Tool && !goes_on {
-            starts.push(index);
+        let continues = before.is_some() && turns[index].continues == before;
+        if needed >= index && turns[index].role != Role::Tool && !continues {
+            starts.push(turns.len() - index);
         }
     }
-    if starts.last() != Some(&0) && !turns.is_empty() {
-        starts.push(0);
+    if whole && starts.last() != Some(&turns.len()) {
+        starts.push(turns.len());
     }
-    starts.reverse();
-    Ok(starts)
-}
-
-fn blocks(turn: &TurnView) -> Result<Vec<Json>, RenderError> {
-    match &turn.content {
-        Content::Kept(tine_core::Body::Text(_)) | Content::Purged(_) => Ok(Vec::new()),
-        Content::Kept(body) => {
-            body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })
-        }
-    }
-}
-
-/// Every summary on a path.
-struct Summaries {
-    all: Vec<Summary>,
-}
-
-struct Summary {
-    turn: usize,
-    block: usize,
-    text: String,
-    json: Json,
-    /// The turns that it stands for, sorted.
-    covers: Vec<usize>,
-}
-
-impl Summaries {
-    fn read(path: &PathPage) -> Result<Self, RenderError> {
-        let mut all = Vec::new();
-        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
-        for (index, turn) in path.turns.iter().enumerate() {
-            let whole = turn.origin.part_of.map(|whole| whole.to_string());
-            for name in [Some(turn.id.to_string()), Some(turn.hash.to_string()), whole] {
-                places.entry(name.unwrap_or_default()).or_default().push(index);
-            }
-            for (block, json) in blocks(turn)?.into_iter().enumerate() {
-                let is_summary = json.get("type").and_then(Json::as_str) == Some("summary");
-                let Some(text) = script::summary(&json).filter(|_| is_summary) else { continue };
-                let covers = covered(&json, index, &places);
-                all.push(Summary { turn: index, block, text: text.to_owned(), covers, json });
-            }
-        }
-        Ok(Summaries { all })
-    }
-
-    /// The path from a turn on, with what stands for the rest.
-    fn cut(&self, start: usize) -> Cut {
-        let mut cut = Cut { start, ..Cut::none() };
-        let mut covered: Vec<usize> = Vec::new();
-        let concerned = |it: &&Summary| it.covers.first().is_some_and(|first| *first < start);
-        // A later summary that stands for an earlier one's turn stands for all that it said.
-        let replaced = |turn: usize| {
-            let mut later = self.all.iter().filter(|it| it.turn > turn).filter(concerned);
-            later.any(|it| it.covers.binary_search(&turn).is_ok())
-        };
-        for it in self.all.iter().filter(concerned).filter(|it| !replaced(it.turn)) {
-            covered.extend(it.covers.iter().copied().filter(|turn| *turn < start));
-            cut.summaries.push(Moved {
-                turn: it.turn,
-                block: it.block,
-                text: it.text.clone(),
-                json: it.json.clone(),
-            });
-        }
-        covered.sort_unstable();
-        covered.dedup();
-        cut.covered = covered.len();
-        cut
-    }
-}
-
-/// The turns before a summary that it names; all of them, when it names none.
-fn covered(json: &Json, before: usize, places: &HashMap<String, Vec<usize>>) -> Vec<usize> {
-    let place = |name: &str| {
-        let bare = places.get(name).or_else(|| places.get(&format!("sha256:{name}")));
-        bare.into_iter().flatten().copied().filter(|place| *place < before).collect::<Vec<_>>()
-    };
-    let named: Vec<&str> = ["turns", "turn_ids", "turn_hashes"]
-        .iter()
-        .filter_map(|member| json.get(member)?.as_array())
-        .flatten()
-        .filter_map(Json::as_str)
-        .collect();
-    if let Some(window) = json.get("turn_window") {
-        let end = |member| window.get(member).and_then(Json::as_str).map(place).unwrap_or_default();
-        let (start, end) = (end("start_turn_hash"), end("end_turn_hash"));
-        return match (start.first(), end.last()) {
-            (Some(start), Some(end)) => (*start..=*end).collect(),
-            _ => Vec::new(),
-        };
-    }
-    if named.is_empty() {
-        return (0..before).collect();
-    }
-    let mut found: Vec<usize> = named.into_iter().flat_map(place).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    Some(starts)
 }
 
 /// How long a rendering is.

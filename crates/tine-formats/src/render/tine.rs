@@ -24,26 +24,21 @@ pub(super) fn write(
         let content = Json::Array(vec![moved.json.clone()]);
         messages.push(object([("role", "user".into()), ("content", content)]));
     }
-    for (index, turn) in path.turns.iter().enumerate().skip(cut.start) {
-        messages.extend(message(turn, index, cut, notes)?);
+    for turn in path.turns.iter().skip(cut.start) {
+        messages.extend(message(turn, cut, notes)?);
     }
     Ok(object([("messages", Json::Array(messages))]))
 }
 
 /// A turn as a message; nothing, when all that it says was erased or moved to the front.
-fn message(
-    turn: &TurnView,
-    index: usize,
-    cut: &Cut,
-    notes: &mut Notes,
-) -> Result<Option<Json>, RenderError> {
+fn message(turn: &TurnView, cut: &Cut, notes: &mut Notes) -> Result<Option<Json>, RenderError> {
     let Content::Kept(body) = &turn.content else {
         let what = format!("the {} turn", turn.role.as_str());
         notes.left_out(Place::turn(Some(turn.id)), what, "it is purged");
         return Ok(None);
     };
     let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;
-    let kept = blocks.into_iter().enumerate().filter(|(block, _)| !cut.has_moved(index, *block));
+    let kept = blocks.into_iter().enumerate().filter(|(block, _)| !cut.has_moved(turn.id, *block));
     let content: Vec<Json> = kept.map(|(_, json)| json).collect();
     if content.is_empty() {
         return Ok(None);

@@ -2,7 +2,7 @@
 //! and small.
 
 use tine_core::Limits;
-use tine_engine::{Delta, Engine, Scope, SplitTurn, TurnRef};
+use tine_engine::{Delta, DeltaScope, Engine, SplitTurn, TurnRef};
 use tine_formats::bundle::{read_delta, write_delta};
 
 use super::stories::{call, create, everything, export, id, memory, say};
@@ -27,7 +27,8 @@ fn deltas(engine: &Engine, conversation: &str) -> Vec<Delta> {
     let marks = entries.into_iter().zip(hashes.into_iter().map(Option::unwrap));
     let marks = marks.map(|(seq, hash)| Some(tine_engine::LogMark { seq, hash }));
     let made = marks.chain([None]).flat_map(|since| {
-        [Scope::Log, Scope::Turns].map(|scope| engine.delta(&call(), &talk, since, scope).unwrap())
+        [DeltaScope::Log, DeltaScope::Turns]
+            .map(|scope| engine.delta(&call(), &talk, since, scope).unwrap())
     });
     made.collect()
 }
@@ -50,7 +51,7 @@ fn what_is_there_already_adds_nothing() {
     let engine = memory(1);
     for conversation in everything(&engine) {
         let other = memory(2);
-        let whole = engine.delta(&call(), &id(conversation), None, Scope::Log).unwrap();
+        let whole = engine.delta(&call(), &id(conversation), None, DeltaScope::Log).unwrap();
         other.receive(&call(), read(&written(&whole)).unwrap()).unwrap();
         for delta in deltas(&engine, conversation) {
             let done = other.receive(&call(), read(&written(&delta)).unwrap()).unwrap();
@@ -66,7 +67,7 @@ fn no_byte_of_it_can_be_changed_and_no_line_left_out() {
     say(&engine, "talk", &["a", "b"]);
     let since = engine.log_end(&call(), &id("talk")).unwrap();
     say(&engine, "talk", &["c"]);
-    for scope in [Scope::Log, Scope::Turns] {
+    for scope in [DeltaScope::Log, DeltaScope::Turns] {
         let delta = engine.delta(&call(), &id("talk"), since, scope).unwrap();
         assert_eq!((delta.turns(), delta.known.len()), (1, 1));
         let lines = written(&delta);
@@ -105,13 +106,14 @@ fn whatever_was_done_to_it_it_is_refused_or_what_comes_of_it_verifies() {
     let more = say(&source, "talk", &["c", "d e", "f"]);
     source.split(&call(), SplitTurn { turn: TurnRef::of(more[1]), offset: 1 }).unwrap();
     source.undo(&call(), &id("talk"), None).unwrap();
-    let corpus: Vec<Vec<u8>> = [(since, Scope::Log), (since, Scope::Turns), (None, Scope::Log)]
-        .map(|(since, scope)| {
-            let lines = written(&source.delta(&call(), &id("talk"), since, scope).unwrap());
-            let end = lines[..lines.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
-            lines[..=end].to_vec()
-        })
-        .into();
+    let corpus: Vec<Vec<u8>> =
+        [(since, DeltaScope::Log), (since, DeltaScope::Turns), (None, DeltaScope::Log)]
+            .map(|(since, scope)| {
+                let lines = written(&source.delta(&call(), &id("talk"), since, scope).unwrap());
+                let end = lines[..lines.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+                lines[..=end].to_vec()
+            })
+            .into();
     for lines in &corpus {
         read(&targets::sealed(lines)).expect("what is not altered is read");
     }
@@ -143,9 +145,9 @@ fn a_thousandth_that_is_new_takes_less_than_a_hundredth_of_the_bytes() {
         say(&engine, "talk", some);
     }
     let (talk, since) = (id("talk"), engine.log_end(&call(), &id("talk")).unwrap());
-    let whole = written(&engine.delta(&call(), &talk, None, Scope::Log).unwrap()).len();
+    let whole = written(&engine.delta(&call(), &talk, None, DeltaScope::Log).unwrap()).len();
     say(&engine, "talk", &texts[..10]);
-    for scope in [Scope::Log, Scope::Turns] {
+    for scope in [DeltaScope::Log, DeltaScope::Turns] {
         let part = written(&engine.delta(&call(), &talk, since, scope).unwrap()).len();
         assert!(part * 100 < whole, "{part} of {whole}");
     }

@@ -3,7 +3,7 @@
 use tine_core::{Digest, ErrorKind, Limits};
 use tine_engine::BundleRecord;
 use tine_formats::bundle::{BundleReader, BundleWriter, Fault};
-use tine_store::{Content, Detail};
+use tine_store::{Content, Conversation, Detail, Operation, Turn};
 
 use super::sample::{self, HEADER};
 
@@ -74,7 +74,7 @@ fn a_damaged_store_fails_on_export_and_the_record_is_named() {
     };
     check(
         &|record| match record {
-            BundleRecord::Turn { content: Content::Kept(body), .. } => {
+            BundleRecord::Turn { turn: Turn { content: Content::Kept(body), .. }, .. } => {
                 *body = tine_core::Body::Text("something else".to_owned());
                 true
             }
@@ -84,7 +84,7 @@ fn a_damaged_store_fails_on_export_and_the_record_is_named() {
     );
     check(
         &|record| match record {
-            BundleRecord::Operation { seq: 2, detail, .. } => {
+            BundleRecord::Operation(Operation { seq: 2, detail, .. }) => {
                 *detail = Detail::Kept(r#"{"turns":[]}"#.to_owned());
                 true
             }
@@ -94,7 +94,7 @@ fn a_damaged_store_fails_on_export_and_the_record_is_named() {
     );
     check(
         &|record| match record {
-            BundleRecord::Conversation { root: Some(root), .. } => {
+            BundleRecord::Conversation(Conversation { root: Some(root), .. }) => {
                 root.system_prompt = None;
                 true
             }

@@ -8,7 +8,10 @@ use tine_core::{
 };
 use tine_engine::BundleRecord;
 use tine_formats::bundle::{BundleError, BundleReader, BundleWriter, Written, verify_bundle};
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Root, TurnOrigin};
+use tine_store::{
+    Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, HiddenBy, Idempotency,
+    Operation, Root, Turn, TurnLoc, TurnOrigin, Visibility,
+};
 
 pub const HEADER: &str = r#"{"format":"tine-bundle","version":1}"#;
 
@@ -48,17 +51,19 @@ impl Maker {
     pub fn begin(id: &str, root: Option<Root>, derived_from: Option<DerivedFrom>) -> Self {
         let id = ConversationId::new(id, &Limits::default()).unwrap();
         let sealed = root.clone().unwrap_or(Root { system_prompt: None, config: Json::Null });
-        let record = BundleRecord::Conversation {
+        let archived = root.is_none();
+        let record = BundleRecord::Conversation(Conversation {
+            key: ConversationKey::NONE,
             project: ProjectId::default(),
             id: id.clone(),
             root_hash: root_hash(sealed.system_prompt.as_deref(), &sealed.config),
-            archived: root.is_none(),
+            visibility: if archived { Visibility::Archived } else { Visibility::Shown },
             title: root.as_ref().map(|_| "Tokyo 🌸".to_owned()),
             root,
             metadata: json(r#"{"team": ["a", {"b": 1.5}]}"#),
             created_at: time("2024-01-15T10:29:59.007Z"),
             derived_from,
-        };
+        });
         Maker { records: vec![record], id, hashes: Vec::new(), previous: None, seq: 0 }
     }
 
@@ -72,10 +77,11 @@ impl Maker {
         let created_at = time(&format!("2024-01-15T10:30:{:02}Z", u32::from(n) * 5));
         let hash = turn_hash(above.as_ref(), role, &body, tool_call_id.as_deref(), created_at);
         self.hashes.push((turn_id(n), hash));
-        self.records.push(BundleRecord::Turn {
+        let turn = Turn {
+            loc: TurnLoc::NONE,
+            depth: 0,
             id: turn_id(n),
             hash,
-            parent,
             role,
             content: Content::Kept(body),
             tool_call_id,
@@ -84,26 +90,26 @@ impl Maker {
             metadata: Metadata::default(),
             operation: 2,
             origin: TurnOrigin::default(),
-        });
+        };
+        self.records.push(BundleRecord::Turn { parent, turn });
         self
     }
 
     /// Changes what is not hashed of the last turn.
     pub fn also(&mut self, change: impl FnOnce(&mut Status, &mut Metadata, &mut TurnOrigin)) {
-        let Some(BundleRecord::Turn { status, metadata, origin, .. }) = self.records.last_mut()
-        else {
+        let Some(BundleRecord::Turn { turn, .. }) = self.records.last_mut() else {
             panic!("the last record is a turn");
         };
-        change(status, metadata, origin);
+        change(&mut turn.status, &mut turn.metadata, &mut turn.origin);
     }
 
     /// Erases the last turn.
     pub fn purge(&mut self) {
-        if let Some(BundleRecord::Turn { role, content, tool_call_id, .. }) =
-            self.records.last_mut()
-            && let Content::Kept(body) = content
+        if let Some(BundleRecord::Turn { turn, .. }) = self.records.last_mut()
+            && let Content::Kept(body) = &turn.content
         {
-            *content = Content::Purged(message_digest(*role, body, tool_call_id.as_deref()));
+            let digest = message_digest(turn.role, body, turn.tool_call_id.as_deref());
+            turn.content = Content::Purged(digest);
         }
     }
 
@@ -123,7 +129,8 @@ impl Maker {
         });
         self.previous = Some(hash);
         let key = format!("conversation-trip-{}", self.seq);
-        self.records.push(BundleRecord::Operation {
+        self.records.push(BundleRecord::Operation(Operation {
+            conversation: ConversationKey::NONE,
             seq: self.seq,
             kind: kind.to_owned(),
             actor: "Ana \"A\"".to_owned(),
@@ -136,7 +143,7 @@ impl Maker {
                 fingerprint: Digest::of(b"append"),
                 answer: r#"{"turns":[]}"#.to_owned(),
             }),
-        });
+        }));
         self
     }
 }
@@ -176,14 +183,16 @@ pub fn records() -> Vec<BundleRecord> {
         trip.records.push(BundleRecord::Hidden { root: turn_id(n), by, operation: 4 });
     }
     for (n, name, tip) in [(1, "alt/2", None), (2, "main", Some(turn_id(8)))] {
-        trip.records.push(BundleRecord::Branch {
+        let branch = Branch {
+            conversation: ConversationKey::NONE,
             id: BranchId::from_bytes([n; 16]),
             name: Name::new(name, &Limits::default()).unwrap(),
-            tip,
+            tip: None,
             forked_from: tip.map(|_| turn_id(1)),
             created_at: time("2024-01-15T10:30:00.25Z"),
             version: u64::from(n) + 9_007_199_254_740_993,
-        });
+        };
+        trip.records.push(BundleRecord::Branch { branch, tip });
     }
     for name in ["best answer", "桜"] {
         trip.records.push(BundleRecord::Bookmark {

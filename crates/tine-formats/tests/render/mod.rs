@@ -1,6 +1,7 @@
 //! Paths as the requests of providers.
 
 mod budget;
+mod from_the_tip;
 mod golden;
 mod page;
 mod random;

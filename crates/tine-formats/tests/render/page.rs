@@ -6,6 +6,7 @@ const PAGE: &str = include_str!("../../../../docs/rendering.md");
 fn every_rule_names_tests_that_exist() {
     let tests = [
         include_str!("budget.rs"),
+        include_str!("from_the_tip.rs"),
         include_str!("golden.rs"),
         include_str!("page.rs"),
         include_str!("random.rs"),

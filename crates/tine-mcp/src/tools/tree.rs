@@ -260,8 +260,6 @@ fn rendered(
     format: PathFormat,
     max_tokens: Option<u64>,
 ) -> Result<ToolAnswer, McpError> {
-    let conversation = query.conversation.clone();
-    let path = render::whole_path(&context.engine, &context.call, query)?;
     let mut options = render::Options::of(match format {
         PathFormat::Openai => render::Format::OpenAi,
         PathFormat::Anthropic => render::Format::Anthropic,
@@ -274,7 +272,8 @@ fn rendered(
     let asked_for = max_tokens.unwrap_or(most);
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
-    let made = render::render(&path, &options)?;
+    let made = render::render_path(&context.engine, &context.call, query, &options)?;
+    let (id, turns) = (made.conversation.to_string(), made.turns);
     let form = rendering_form(&render::RenderingJson::from(made))?;
     let bytes = json_bytes(&form);
     if max_tokens.is_some() && bytes > MAX_RENDERED_BYTES {
@@ -282,9 +281,8 @@ fn rendered(
         return Err(McpError::new(tine_core::ErrorKind::TooLarge, why)
             .next("lower max_tokens, or read tine://conversation/{id}"));
     }
-    let id = conversation.map_or_else(|| path.conversation.to_string(), |id| id.to_string());
     let turns_cut = form.get("turns_cut").and_then(Value::as_u64).unwrap_or(0);
-    let text = format!("{} rendered, {turns_cut} left out.", counted(path.turns.len(), "turns"));
+    let text = format!("{} rendered, {turns_cut} left out.", counted(turns, "turns"));
     let mut form = without_nulls(form);
     form["conversation_id"] = id.into();
     if turns_cut > 0 {

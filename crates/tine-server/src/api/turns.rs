@@ -384,7 +384,6 @@ fn rendered(
     max_tokens: Option<u64>,
     open_calls: Option<OpenCalls>,
 ) -> Result<tine_formats::render::RenderingJson, Problem> {
-    let whole = render::whole_path(asked.engine(), &asked.call, path)?;
     let mut options = render::Options::of(match format {
         Format::Tine => render::Format::Tine,
         Format::Openai => render::Format::OpenAi,
@@ -399,7 +398,7 @@ fn rendered(
     };
     options.budget =
         max_tokens.map(|max_tokens| render::Budget { max_tokens, count: &tine_llm::tokens::count });
-    Ok(render::render(&whole, &options)?.into())
+    Ok(render::render_path(asked.engine(), &asked.call, path, &options)?.into())
 }
 
 fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {

@@ -98,7 +98,7 @@ pub fn index_updates_are_atomic(store: &dyn Store) {
     assert_eq!(store.index_state().unwrap(), IndexState::Empty);
     let query = TextQuery { all: vec![vec![Phrase::new("red", false).unwrap()]], none: Vec::new() };
     let early = store.search(&query, &everything_in("p"), end.at).unwrap();
-    assert!(early.is_none(), "an index that is behind does not answer");
+    assert!(early.is_none(), "an index that is not up to date does not answer");
     put_all(store, &turns, end);
     put_all(store, &turns, end);
     assert_eq!(store.index_state().unwrap(), IndexState::Through(end));

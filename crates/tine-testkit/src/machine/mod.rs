@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tine_core::{Limits, Timestamp, TurnId};
 use tine_engine::{BundleRecord, Call, Clock, Engine, FixedEntropy};
-use tine_store::Store;
+use tine_store::{Branch, Store};
 
 use crate::action::{EngineAction, EngineAnswer, perform, summarize};
 use crate::model::{Ix, Recorded, ReferenceModel};
@@ -31,12 +31,10 @@ pub use self::run::{RunPlan, run_cases, run_steps};
 pub struct StepClock(AtomicI64);
 
 impl StepClock {
-    /// Stands at a time.
     pub fn at(start: Timestamp) -> Self {
         StepClock(AtomicI64::new(start.as_millis()))
     }
 
-    /// Moves it.
     pub fn set(&self, to: Timestamp) {
         self.0.store(to.as_millis(), Ordering::SeqCst);
     }
@@ -178,12 +176,12 @@ impl Machine {
         self.journal.push(format!("{}{key_told}", self.readable(&summarize(action))));
         let answer = perform(&self.memory, &call, action);
         self.same_elsewhere(&call, action, &answer)?;
-        let told = |what: &str| format!("{what}\n  {action:?} (key {key:?})");
+        let described = |what: &str| format!("{what}\n  {action:?} (key {key:?})");
         match (answer, prediction.success) {
             (Err(error), _) if prediction.refusals.contains(&error.kind()) => {
                 let after = self.exports(&self.memory)?;
                 if before != after {
-                    return Err(told(&format!("refused ({error}), and changed the store")));
+                    return Err(described(&format!("refused ({error}), and changed the store")));
                 }
                 Ok(Some(false))
             }
@@ -191,27 +189,27 @@ impl Machine {
                 let allowed = &prediction.refusals;
                 let may = if success.is_some() { "success or " } else { "" };
                 let kind = error.kind();
-                Err(told(&format!("refused as {kind} ({error}); expected {may}{allowed:?}")))
+                Err(described(&format!("refused as {kind} ({error}); expected {may}{allowed:?}")))
             }
             (Ok(answer), None) => {
                 let allowed = &prediction.refusals;
-                Err(told(&format!("accepted, expected {allowed:?}; answered {answer:?}")))
+                Err(described(&format!("accepted, expected {allowed:?}; answered {answer:?}")))
             }
             (Ok(answer), Some((model, expected, recorded))) => {
                 self.model = model;
-                self.learn(&expected, &answer).map_err(|why| told(&why))?;
+                self.learn(&expected, &answer).map_err(|why| described(&why))?;
                 if let Some(key) = key.as_ref().filter(|key| self.model.keys.contains_key(*key)) {
                     if !self.answers.contains_key(key) {
                         self.answers.insert(key.clone(), answer.clone());
                         self.used.push((key.clone(), action.clone()));
                     }
-                    self.judge_replay(key, &expected, &answer).map_err(|why| told(&why))?;
+                    self.judge_replay(key, &expected, &answer).map_err(|why| described(&why))?;
                 }
-                self.judge(&expected, &answer).map_err(|why| told(&why))?;
+                self.judge(&expected, &answer).map_err(|why| described(&why))?;
                 if recorded == Recorded::Maybe {
                     self.adopt_log()?;
                 }
-                self.check().map_err(|why| told(&why))?;
+                self.check().map_err(|why| described(&why))?;
                 Ok(Some(true))
             }
         }
@@ -279,26 +277,28 @@ impl Machine {
 /// Without log entries that are not in the other export, and without the counters of branches.
 fn without_new_entries(records: &[BundleRecord], than: &[BundleRecord]) -> Vec<BundleRecord> {
     let last = |records: &[BundleRecord]| {
-        records.iter().filter(|record| matches!(record, BundleRecord::Operation { .. })).count()
+        records.iter().filter(|record| matches!(record, BundleRecord::Operation(_))).count()
     };
     let surplus = last(records) > last(than);
     let known: BTreeSet<String> = than
         .iter()
         .filter_map(|record| match record {
-            BundleRecord::Operation { hash, .. } => Some(hash.to_string()),
+            BundleRecord::Operation(operation) => Some(operation.hash.to_string()),
             _ => None,
         })
         .collect();
     records
         .iter()
         .filter(|record| match record {
-            BundleRecord::Operation { hash, .. } => !surplus || known.contains(&hash.to_string()),
+            BundleRecord::Operation(operation) => {
+                !surplus || known.contains(&operation.hash.to_string())
+            }
             _ => true,
         })
         .cloned()
         .map(|record| match record {
-            BundleRecord::Branch { id, name, tip, forked_from, created_at, .. } => {
-                BundleRecord::Branch { id, name, tip, forked_from, created_at, version: 0 }
+            BundleRecord::Branch { branch, tip } => {
+                BundleRecord::Branch { branch: Branch { version: 0, ..branch }, tip }
             }
             other => other,
         })

@@ -10,12 +10,12 @@ use tine_engine::{
     BranchView, BundleRecord, ConversationView, Engine, FeedFilter, OperationView, Page, PathQuery,
     Tail, TopologyQuery, TopologyRow, TurnView,
 };
-use tine_store::{Content, FeedPosition, MemoryStore, copy::copy};
+use tine_store::{Content, FeedPosition, MemoryStore, Operation, Turn, copy::copy};
 
 use super::compare::{same, without_digest};
 use super::{Checked, Machine, engine};
 use crate::model::{Ix, Key, ModelValue};
-use crate::stores::Failing;
+use crate::stores::FailingStore;
 
 /// All that an engine returns for one conversation.
 #[derive(Debug, PartialEq)]
@@ -201,13 +201,13 @@ impl Machine {
         let mut seen: BTreeSet<TurnHash> = BTreeSet::new();
         for record in records {
             match record {
-                BundleRecord::Conversation { id, .. } => {
-                    conversation = Some(id.clone());
+                BundleRecord::Conversation(found) => {
+                    conversation = Some(found.id.clone());
                     previous = None;
                     seen.clear();
                 }
-                BundleRecord::Turn { id, hash, parent, role, content, created_at, .. } => {
-                    let BundleRecord::Turn { tool_call_id, .. } = record else { continue };
+                BundleRecord::Turn { parent, turn } => {
+                    let Turn { id, hash, role, content, created_at, tool_call_id, .. } = turn;
                     let above = match parent {
                         Some(parent) => {
                             Some(hashes.get(parent).ok_or("a turn comes before its parent")?)
@@ -223,7 +223,7 @@ impl Machine {
                         return Err(format!("the hash {hash} is there twice"));
                     }
                     let node = self.model.nodes.iter().find(|node| node.id == Some(*id));
-                    let node = node.ok_or_else(|| format!("nobody made the turn {id}"))?;
+                    let node = node.ok_or_else(|| format!("no operation made the turn {id}"))?;
                     let raw = node.parent.and_then(|parent| self.model.nodes[parent].id);
                     same("a raw parent", parent, &raw)?;
                     same("a raw hash", hash, &node.hash)?;
@@ -231,7 +231,8 @@ impl Machine {
                         return Err(format!("the id {id} is there twice"));
                     }
                 }
-                BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } => {
+                BundleRecord::Operation(operation) => {
+                    let Operation { seq, kind, actor, at, detail, hash, .. } = operation;
                     let id = conversation.as_ref().ok_or("an operation before a conversation")?;
                     let again = operation_hash(&OperationSeal {
                         conversation_id: id.as_str(),
@@ -272,13 +273,13 @@ impl Machine {
     /// log.
     pub(crate) fn copy(&self) -> Checked {
         let from = self.embedded.as_ref().unwrap_or(&self.memory);
-        let target = Arc::new(Failing::new(Arc::new(MemoryStore::new())));
+        let target = Arc::new(FailingStore::new(Arc::new(MemoryStore::new())));
         target.fail_after(u64::try_from(self.steps).unwrap_or(0) * 2);
         // Where it breaks off is a matter of luck; it may also get through.
         copy(from.store(), &*target, &mut |_| {}).ok();
         target.recover();
-        let told = |error| format!("a copy failed: {error}");
-        copy(from.store(), &*target, &mut |_| {}).map_err(told)?;
+        let failed = |error| format!("a copy failed: {error}");
+        copy(from.store(), &*target, &mut |_| {}).map_err(failed)?;
         let fresh = engine(target, self.clock.clone());
         check_verified(&fresh)?;
         same("an export of a copy", &self.exports(&fresh)?, &self.exports(from)?)?;

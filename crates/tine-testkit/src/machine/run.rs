@@ -9,12 +9,11 @@ use tine_store::{MemoryStore, Store};
 
 use super::{Checked, Machine, Tally};
 use crate::steps::{TestStep, script};
-use crate::stores::{AlwaysPacking, TempFolder, Twice};
+use crate::stores::{PackingStore, RepeatingStore, TempFolder};
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunPlan {
-    /// Sequences.
     pub cases: u64,
     /// The seed of the first; each further one has the next.
     pub seed: u64,
@@ -77,7 +76,7 @@ fn run_case(plan: RunPlan, seed: u64, total: &Mutex<Tally>) -> Checked {
     });
     match outcome {
         Ok(()) => Ok(()),
-        Err(TestError::Fail(why, steps)) => Err(told(seed, &why.to_string(), &steps)),
+        Err(TestError::Fail(why, steps)) => Err(described(seed, &why.to_string(), &steps)),
         Err(TestError::Abort(why)) => Err(format!("seed {seed} was given up: {why}")),
     }
 }
@@ -93,12 +92,12 @@ pub fn run_steps(steps: &[TestStep], embedded: bool, plan: RunPlan) -> Result<Ta
                 Arc::new(opened.map_err(|error| error.to_string())?)
             }
         };
-        Some(if plan.packing { Arc::new(AlwaysPacking::new(store)) } else { store })
+        Some(if plan.packing { Arc::new(PackingStore::new(store)) } else { store })
     } else {
         None
     };
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let memory = if plan.twice { Arc::new(Twice::new(memory)) } else { memory };
+    let memory = if plan.twice { Arc::new(RepeatingStore::new(memory)) } else { memory };
     let mut machine = Machine::new(memory, store);
     let outcome = machine.run(steps);
     let journal = machine.journal.join("\n  ");
@@ -106,7 +105,7 @@ pub fn run_steps(steps: &[TestStep], embedded: bool, plan: RunPlan) -> Result<Ta
     Ok(machine.tally)
 }
 
-fn told(seed: u64, why: &str, steps: &[TestStep]) -> String {
+fn described(seed: u64, why: &str, steps: &[TestStep]) -> String {
     let mut text = format!("{why}\n\nshrunk to {} steps\n", steps.len());
     text.push_str(&format!(
         "\nrerun: TINE_STATE_MACHINE_SEED={seed} TINE_STATE_MACHINE_CASES=1 \

@@ -9,7 +9,9 @@ use tine_core::{
 use tine_engine::{Edit, Fork, ForkPoint, MetadataPatch, MoveBranch, Outcome, SplitTurn, TurnRef};
 
 use super::append::fault;
-use super::{Expected, Half, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
+use super::{
+    Expected, Half, Ix, Key, ModelTurnState, ModelValue, ReferenceModel, Rule, Stop, refuse,
+};
 
 const ROOT_REFUSED: [ErrorKind; 3] =
     [ErrorKind::Protected, ErrorKind::Invalid, ErrorKind::Unsupported];
@@ -32,7 +34,7 @@ impl ReferenceModel {
             Some(turn) if before => {
                 let first = self.left_most(turn);
                 if !self.is_live(first) {
-                    let whole = matches!(self.state(turn), TurnState::Split { .. });
+                    let whole = matches!(self.state(turn), ModelTurnState::Split { .. });
                     return if whole {
                         Err(Stop::Unspecified)
                     } else {
@@ -280,7 +282,7 @@ impl ReferenceModel {
         let right = self.make(node.conversation, Some(left), &half(right, for_right), now);
         self.nodes[left].part = Some((Half::Left, whole));
         self.nodes[right].part = Some((Half::Right, whole));
-        self.set(Key::Turn(whole), ModelValue::State(TurnState::Split { left, right }));
+        self.set(Key::Turn(whole), ModelValue::State(ModelTurnState::Split { left, right }));
         self.move_places(&[whole], Some(right), true);
         Ok(Expected::Split { whole, left, right })
     }

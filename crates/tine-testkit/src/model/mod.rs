@@ -38,16 +38,12 @@ pub type Ix = usize;
 
 /// Whether and why a turn is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnState {
+pub enum ModelTurnState {
     /// Its making was undone.
     Unborn,
-    /// Shown.
     Live,
-    /// Shown as two.
     Split {
-        /// The first half.
         left: Ix,
-        /// The second half.
         right: Ix,
     },
     /// Deleted, with everything below.
@@ -59,30 +55,22 @@ pub enum TurnState {
 /// Which half of a split turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
-    /// The first.
     Left,
-    /// The second.
     Right,
 }
 
 /// The immutable part of a turn.
 #[derive(Clone, Debug)]
 pub struct ModelTurn {
-    /// Its conversation.
     pub conversation: Ix,
     /// Its raw parent; `None` is the root.
     pub parent: Option<Ix>,
-    /// The author's role.
     pub role: Role,
-    /// The content.
     pub body: Body,
-    /// The call that a tool turn answers.
     pub call: Option<String>,
     /// The digest that identifies equal messages.
     pub digest: Digest,
-    /// The time of the turn.
     pub created_at: Timestamp,
-    /// Whether it is complete.
     pub status: Status,
     /// The turn it is a version of.
     pub edited_from: Option<Ix>,
@@ -90,30 +78,23 @@ pub struct ModelTurn {
     pub derived_from: Option<Ix>,
     /// The turn it is a half of.
     pub part: Option<(Half, Ix)>,
-    /// Its hash.
     pub hash: TurnHash,
     /// Raw distance from the root.
     pub depth: u32,
     /// Its id, once the engine has returned it.
     pub id: Option<TurnId>,
-    /// Whether its content was erased.
     pub purged: bool,
 }
 
 /// The immutable part of a conversation.
 #[derive(Clone, Debug)]
 pub struct ModelConversation {
-    /// Its id.
     pub id: ConversationId,
-    /// The hash of its root.
     pub root_hash: RootHash,
-    /// Its system prompt.
     pub prompt: Option<String>,
-    /// Its configuration.
     pub config: Json,
     /// The conversation and turn it comes from.
     pub derived_from: Option<(Ix, Option<Ix>)>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// Entries of its log.
     pub log: u64,
@@ -122,7 +103,6 @@ pub struct ModelConversation {
 /// The immutable part of a branch.
 #[derive(Clone, Debug)]
 pub struct ModelBranch {
-    /// Its conversation.
     pub conversation: Ix,
     /// Its id, once the engine has returned it.
     pub id: Option<BranchId>,
@@ -131,35 +111,26 @@ pub struct ModelBranch {
 /// Names one record that can change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Whether a conversation is there.
     Conversation(Ix),
     /// A conversation's title, metadata or archive mark.
     Field(Ix, &'static str),
-    /// A turn's state.
     Turn(Ix),
     /// One key of a turn's metadata.
     Meta(Ix, MetadataKey),
     /// Which branch has a name.
     Name(Ix, String),
-    /// Where a branch ends.
     Tip(Ix),
-    /// Where a bookmark is.
     Mark(String),
 }
 
 /// The value of a record; absent records are `Nothing`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ModelValue {
-    /// Not there.
     #[default]
     Nothing,
-    /// There.
     There,
-    /// A turn's state.
-    State(TurnState),
-    /// Titles, metadata.
+    State(ModelTurnState),
     Json(Json),
-    /// A branch.
     Branch(Ix),
     /// A turn or the root.
     Place(Option<Ix>),
@@ -168,11 +139,8 @@ pub enum ModelValue {
 /// One change of one record.
 #[derive(Clone, Debug)]
 pub struct ModelChange {
-    /// The record.
     pub key: Key,
-    /// The old value.
     pub before: ModelValue,
-    /// The new value.
     pub after: ModelValue,
     /// Whether the contract leaves open that this counts as a write.
     pub weak: bool,
@@ -181,17 +149,14 @@ pub struct ModelChange {
 /// One entry of the log.
 #[derive(Clone, Debug, Default)]
 pub struct Op {
-    /// Its conversation.
     pub conversation: Ix,
     /// Its place in that conversation's log.
     pub seq: u64,
-    /// What was done.
     pub kind: &'static str,
     /// Records that it read.
     pub reads: BTreeSet<Key>,
     /// Records for which the contract leaves open whether it read them.
     pub weak_reads: BTreeSet<Key>,
-    /// What it wrote.
     pub writes: Vec<ModelChange>,
     /// When it was undone, counted in undos; `None` while it holds.
     pub undone: Option<u64>,
@@ -221,9 +186,7 @@ pub enum Stop {
 /// Whether a call leaves an entry in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// It must.
     Yes,
-    /// It must not.
     No,
     /// The contract leaves it open.
     Maybe,
@@ -238,13 +201,9 @@ pub(crate) fn refuse<T>(kinds: &[ErrorKind]) -> Rule<T> {
 /// The state of the whole store.
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceModel {
-    /// Every turn ever made.
     pub nodes: Vec<ModelTurn>,
-    /// Every conversation ever made.
     pub conversations: Vec<ModelConversation>,
-    /// Every branch ever made.
     pub branches: Vec<ModelBranch>,
-    /// Every record that can change.
     pub values: BTreeMap<Key, ModelValue>,
     /// Every entry of every log, in order.
     pub ops: Vec<Op>,
@@ -363,7 +322,7 @@ impl ReferenceModel {
             id: None,
             purged: false,
         });
-        self.set(Key::Turn(ix), ModelValue::State(TurnState::Live));
+        self.set(Key::Turn(ix), ModelValue::State(ModelTurnState::Live));
         for key in MetadataKey::ALL {
             let value = message.metadata.get(key);
             if !value.is_null() {

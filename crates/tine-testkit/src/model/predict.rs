@@ -8,7 +8,6 @@ use crate::action::EngineAction;
 
 /// What a call that succeeds must answer, in the model's own handles.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub enum Expected {
     Conversation(Ix),
     Derived {
@@ -96,7 +95,7 @@ impl ReferenceModel {
         match world.apply(action, now, key.is_some()) {
             Err(Stop::Unspecified) => None,
             Err(Stop::Refuse(mut refusals)) => {
-                // Of two faults either may be told.
+                // Of two faults either may be reported.
                 refusals.append(&mut world.tolerated);
                 Some(Prediction { success: None, refusals })
             }

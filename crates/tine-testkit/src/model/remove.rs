@@ -3,7 +3,7 @@
 use tine_core::ErrorKind;
 use tine_engine::{Delete, DeleteMode, TurnRef};
 
-use super::{Expected, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
+use super::{Expected, Ix, Key, ModelTurnState, ModelValue, ReferenceModel, Rule, Stop, refuse};
 
 /// Tips and bookmarks that a change carried along.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +55,8 @@ impl ReferenceModel {
         let turn = self.turn(&request.turn)?;
         let parent = self.shown_parent(turn);
         let (gone, state) = match request.mode {
-            DeleteMode::Cascade => (self.subtree(turn), TurnState::Cascade),
-            DeleteMode::Reparent => (vec![turn], TurnState::Reparent),
+            DeleteMode::Cascade => (self.subtree(turn), ModelTurnState::Cascade),
+            DeleteMode::Reparent => (vec![turn], ModelTurnState::Reparent),
         };
         let below = self.subtree(turn);
         self.pass(&below);
@@ -95,7 +95,7 @@ impl ReferenceModel {
     /// Erases what a turn says, with every half and whole that shares the text.
     pub(crate) fn purge(&mut self, turn: &TurnRef) -> Rule<(Ix, Expected)> {
         let named = turn.conversation.as_ref().map(|id| self.conversation(id)).transpose()?;
-        // Also what is deleted: it was said, and somebody asked to be forgotten.
+        // Deleted turns too: their content must be erased as well.
         let Some(turn) = self.refer(named, &turn.turn)? else {
             return refuse(&[ErrorKind::Protected, ErrorKind::Invalid, ErrorKind::Unsupported]);
         };

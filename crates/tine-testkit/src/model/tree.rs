@@ -2,12 +2,11 @@
 
 use tine_core::{ErrorKind, Name, Reference};
 
-use super::{Half, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
+use super::{Half, Ix, Key, ModelTurnState, ModelValue, ReferenceModel, Rule, Stop, refuse};
 
 /// One turn of the tree as shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownTurn {
-    /// The turn.
     pub turn: Ix,
     /// Its parent as shown; `None` is the root.
     pub parent: Option<Ix>,
@@ -17,10 +16,10 @@ pub struct ShownTurn {
 
 impl ReferenceModel {
     /// Returns a turn's state.
-    pub fn state(&self, turn: Ix) -> TurnState {
+    pub fn state(&self, turn: Ix) -> ModelTurnState {
         match self.get(&Key::Turn(turn)) {
             ModelValue::State(state) => state,
-            _ => TurnState::Unborn,
+            _ => ModelTurnState::Unborn,
         }
     }
 
@@ -38,10 +37,10 @@ impl ReferenceModel {
     /// What is shown at a turn's own place.
     fn expand(&self, turn: Ix) -> Vec<Ix> {
         match self.state(turn) {
-            TurnState::Unborn | TurnState::Cascade => vec![],
-            TurnState::Live => vec![turn],
-            TurnState::Split { left, .. } => self.expand(left),
-            TurnState::Reparent => self.below(turn),
+            ModelTurnState::Unborn | ModelTurnState::Cascade => vec![],
+            ModelTurnState::Live => vec![turn],
+            ModelTurnState::Split { left, .. } => self.expand(left),
+            ModelTurnState::Reparent => self.below(turn),
         }
     }
 
@@ -100,7 +99,7 @@ impl ReferenceModel {
         self.row(turn).and_then(|row| row.parent)
     }
 
-    /// Notes what stands, unseen, between turns and their parents as shown: whoever follows such
+    /// Notes what stands, unseen, between turns and their parents as shown: an operation that follows such
     /// a link may be said to have read why it is as it is.
     pub(crate) fn pass(&mut self, turns: &[Ix]) {
         for &turn in turns {
@@ -149,43 +148,45 @@ impl ReferenceModel {
     /// A split turn means its right half.
     pub fn right_most(&self, turn: Ix) -> Ix {
         match self.state(turn) {
-            TurnState::Split { right, .. } => self.right_most(right),
+            ModelTurnState::Split { right, .. } => self.right_most(right),
             _ => turn,
         }
     }
 
     pub(crate) fn left_most(&self, turn: Ix) -> Ix {
         match self.state(turn) {
-            TurnState::Split { left, .. } => self.left_most(left),
+            ModelTurnState::Split { left, .. } => self.left_most(left),
             _ => turn,
         }
     }
 
     /// Returns the last part of what comes before this turn in the text that both are parts of.
     pub(crate) fn continued(&self, turn: Ix) -> Option<Ix> {
-        if self.state(turn) != TurnState::Live {
+        if self.state(turn) != ModelTurnState::Live {
             return None;
         }
         let mut part = turn;
         loop {
             let (half, whole) = self.nodes[part].part?;
             match (half, self.state(whole)) {
-                (Half::Right, TurnState::Split { left, .. }) => return Some(self.right_most(left)),
-                (Half::Left, TurnState::Split { .. }) => part = whole,
+                (Half::Right, ModelTurnState::Split { left, .. }) => {
+                    return Some(self.right_most(left));
+                }
+                (Half::Left, ModelTurnState::Split { .. }) => part = whole,
                 _ => return None,
             }
         }
     }
 
     pub(crate) fn is_live(&self, turn: Ix) -> bool {
-        self.state(turn) == TurnState::Live && self.row(turn).is_some()
+        self.state(turn) == ModelTurnState::Live && self.row(turn).is_some()
     }
 
     /// Returns whether a turn is shown, be it as several.
     fn is_whole(&self, turn: Ix) -> bool {
         match self.state(turn) {
-            TurnState::Live => true,
-            TurnState::Split { left, right } => self.is_whole(left) && self.is_whole(right),
+            ModelTurnState::Live => true,
+            ModelTurnState::Split { left, right } => self.is_whole(left) && self.is_whole(right),
             _ => false,
         }
     }

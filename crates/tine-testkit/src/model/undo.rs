@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use tine_core::{ConversationId, ErrorKind};
 
 use super::{
-    Expected, Ix, Key, ModelChange, ModelValue, Op, ReferenceModel, Rule, Stop, TurnState, refuse,
+    Expected, Ix, Key, ModelChange, ModelTurnState, ModelValue, Op, ReferenceModel, Rule, Stop,
+    refuse,
 };
 
 /// Nothing there to undo: the contract names no kind.
@@ -88,7 +89,7 @@ impl ReferenceModel {
 
     /// "B depends on A when B read or wrote a record that A wrote."
     fn check_later(&mut self, target: Ix, op: &Op) -> Rule<()> {
-        // A name that somebody else had in between and gave back is nobody's ground.
+        // A name that another branch had in between and gave up is not a dependency.
         let own = |change: &&ModelChange| !change.weak && !matches!(change.key, Key::Name(..));
         let strong: BTreeSet<&Key> = op.writes.iter().filter(own).map(|c| &c.key).collect();
         let mut names = op.writes.iter().filter(|change| matches!(change.key, Key::Name(..)));
@@ -106,7 +107,8 @@ impl ReferenceModel {
             let mut wrote = later.writes.iter().filter(|change| !change.weak);
             // Done again, a cascade would hide what was made below it since; everything else
             // is as well done now as it was then.
-            let hides = op.writes.iter().any(|c| c.after == ModelValue::State(TurnState::Cascade));
+            let hides =
+                op.writes.iter().any(|c| c.after == ModelValue::State(ModelTurnState::Cascade));
             let stands = later.writes.iter().any(|change| match change.key {
                 Key::Turn(turn) => {
                     let parent = self.nodes[turn].parent;
@@ -125,7 +127,7 @@ impl ReferenceModel {
             let mut touched = later.reads.iter().chain(&later.weak_reads).chain(wrote);
             touched.any(|key| all.contains(key))
         });
-        // Of work whose detail was erased nobody can say what it stood on.
+        // What an operation with a purged detail depended on is unknown.
         let erased = later.iter().any(|later| {
             let wrote = later.writes.iter().map(|change| &change.key);
             let mut touched = later.reads.iter().chain(wrote);
@@ -156,15 +158,15 @@ impl ReferenceModel {
         for key in op.reads.iter().filter(|key| op.writes.iter().all(|c| c.key != **key)) {
             match key {
                 Key::Turn(turn) => match self.state(*turn) {
-                    TurnState::Live => {}
+                    ModelTurnState::Live => {}
                     // A turn cannot hang in the air; a tip or a bookmark can move.
-                    TurnState::Unborn | TurnState::Cascade if parents.contains(turn) => {
+                    ModelTurnState::Unborn | ModelTurnState::Cascade if parents.contains(turn) => {
                         return refuse(&[ErrorKind::Protected]);
                     }
-                    TurnState::Unborn | TurnState::Cascade => {
+                    ModelTurnState::Unborn | ModelTurnState::Cascade => {
                         self.tolerate(&[ErrorKind::Protected])
                     }
-                    TurnState::Split { .. } | TurnState::Reparent => {
+                    ModelTurnState::Split { .. } | ModelTurnState::Reparent => {
                         self.tolerate(&[ErrorKind::Protected])
                     }
                 },
@@ -174,7 +176,7 @@ impl ReferenceModel {
                 _ => {}
             }
         }
-        // It may be said to build on whatever it looked at, also where somebody else has brought
+        // It may be said to build on whatever it looked at, also where another operation has brought
         // that about again.
         let undone = self.ops.iter().filter(|other| other.undone.is_some() && other.seq != op.seq);
         let mut wrote = undone.flat_map(|other| &other.writes).map(|change| &change.key);

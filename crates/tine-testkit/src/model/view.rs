@@ -7,7 +7,7 @@ use tine_core::{Json, Limits};
 use tine_engine::{Presence, Tail, TopologyRow, TurnView};
 use tine_store::{Content, TurnOrigin};
 
-use super::{Ix, Key, ModelValue, ReferenceModel, ShownTurn, TurnState};
+use super::{Ix, Key, ModelTurnState, ModelValue, ReferenceModel, ShownTurn};
 
 impl ReferenceModel {
     /// Returns a turn's metadata now.
@@ -26,7 +26,7 @@ impl ReferenceModel {
     /// Returns a turn as the engine must show it.
     pub fn view(&self, turn: Ix) -> TurnView {
         let node = &self.nodes[turn];
-        let id = |ix: Ix| self.nodes[ix].id.expect("every turn that is shown has told its id");
+        let id = |ix: Ix| self.nodes[ix].id.expect("every shown turn has a known id");
         let content = if node.purged {
             Content::Purged(node.digest)
         } else {
@@ -53,8 +53,8 @@ impl ReferenceModel {
             },
             continues: self.continued(turn).map(id),
             presence: match self.state(turn) {
-                TurnState::Live => Presence::Live,
-                TurnState::Split { .. } => Presence::Split,
+                ModelTurnState::Live => Presence::Live,
+                ModelTurnState::Split { .. } => Presence::Split,
                 _ => Presence::Deleted,
             },
             outcome: None,
@@ -65,7 +65,7 @@ impl ReferenceModel {
     pub fn topology(&self, conversation: Ix) -> Vec<TopologyRow> {
         let rows = self.shown(conversation);
         let branches = self.branches_of(conversation);
-        let id = |ix: Ix| self.nodes[ix].id.expect("every turn that is shown has told its id");
+        let id = |ix: Ix| self.nodes[ix].id.expect("every shown turn has a known id");
         rows.iter()
             .enumerate()
             .map(|(at, row)| {
@@ -122,7 +122,7 @@ impl ReferenceModel {
             .map(|leaf| {
                 let path = self.path(Some(leaf.turn));
                 let unled: Vec<Ix> = path.into_iter().filter(|turn| !led.contains(turn)).collect();
-                let id = |ix: Ix| self.nodes[ix].id.expect("every shown turn has told its id");
+                let id = |ix: Ix| self.nodes[ix].id.expect("every shown turn has a known id");
                 let node = &self.nodes[leaf.turn];
                 Tail {
                     leaf: id(leaf.turn),
@@ -150,7 +150,7 @@ impl ReferenceModel {
         (field("title").as_str().map(str::to_owned), metadata, archived)
     }
 
-    /// What a derivative takes over besides turns is the engine's choice.
+    /// The engine chooses what a derivative inherits apart from turns.
     pub fn adopt_fields(&mut self, conversation: Ix, title: &Option<String>, metadata: &Json) {
         if let Some(title) = title {
             let value = ModelValue::Json(title.as_str().into());

@@ -36,15 +36,12 @@ const PROMPTS: [Option<&str>; 3] = [None, Some("be brief"), Some("be kind")];
 pub enum Start {
     /// At the tip, which is the default.
     Tip,
-    /// The root.
     Root,
-    /// Any turn.
     At(Pick),
 }
 
 /// One operation, not yet tied to anything.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub enum TestStep {
     Create {
         prompt: u8,

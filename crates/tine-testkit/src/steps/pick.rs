@@ -3,7 +3,7 @@
 use tine_core::{ConversationId, Limits, Name, Reference, Role};
 use tine_engine::{MoveBranch, TurnRef};
 
-use crate::model::{Ix, Key, ModelValue, ReferenceModel, TurnState};
+use crate::model::{Ix, Key, ModelTurnState, ModelValue, ReferenceModel};
 
 pub(super) const BRANCHES: [&str; 4] = ["main", "one", "two", "main-1"];
 const CONVERSATIONS: usize = 4;
@@ -40,7 +40,7 @@ impl Pick {
         let turn = nth(&turns, self.nth);
         let node = &model.nodes[turn];
         let hex = node.hash.0.to_hex();
-        let whole = matches!(model.state(turn), TurnState::Split { .. });
+        let whole = matches!(model.state(turn), ModelTurnState::Split { .. });
         let text = match (self.form % 8, node.id) {
             (0, _) if !whole => node.hash.to_string(),
             (1, _) if !whole => hex,

@@ -10,10 +10,8 @@ use tine_store::{Job, Read, Result, Segment, Store, Totals, Write};
 
 /// Records read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Records read.
+pub struct RecordCost {
     pub read: u64,
-    /// Records written.
     pub written: u64,
 }
 
@@ -35,31 +33,31 @@ impl CostCounters {
 }
 
 /// A store that counts.
-pub struct Counting {
+pub struct CountingStore {
     inner: Arc<dyn Store>,
     tally: Arc<CostCounters>,
 }
 
-impl Counting {
+impl CountingStore {
     /// Counts what passes to a store.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Counting { inner, tally: Arc::default() }
+        CountingStore { inner, tally: Arc::default() }
     }
 
     /// What some work costs.
-    pub fn cost_of(&self, work: impl FnOnce()) -> Cost {
-        let now = || Cost {
+    pub fn cost_of(&self, work: impl FnOnce()) -> RecordCost {
+        let now = || RecordCost {
             read: self.tally.read.load(Ordering::SeqCst),
             written: self.tally.written.load(Ordering::SeqCst),
         };
         let before = now();
         work();
         let after = now();
-        Cost { read: after.read - before.read, written: after.written - before.written }
+        RecordCost { read: after.read - before.read, written: after.written - before.written }
     }
 }
 
-impl Store for Counting {
+impl Store for CountingStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         self.inner.read(&mut |inner| body(&CountingRead { inner, tally: &self.tally }))
     }

@@ -26,15 +26,15 @@ impl RemainingWrites {
 }
 
 /// A store that fails.
-pub struct Failing {
+pub struct FailingStore {
     inner: Arc<dyn Store>,
     left: Arc<RemainingWrites>,
 }
 
-impl Failing {
-    /// Wraps a store; no write fails until [`Failing::fail_after`] is called.
+impl FailingStore {
+    /// Wraps a store; no write fails until [`FailingStore::fail_after`] is called.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Failing { inner, left: Arc::new(RemainingWrites(AtomicU64::new(u64::MAX))) }
+        FailingStore { inner, left: Arc::new(RemainingWrites(AtomicU64::new(u64::MAX))) }
     }
 
     /// Lets this many writes through and fails every write after them.
@@ -48,7 +48,7 @@ impl Failing {
     }
 }
 
-impl Store for Failing {
+impl Store for FailingStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         self.inner.read(body)
     }

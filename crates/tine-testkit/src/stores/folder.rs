@@ -11,7 +11,6 @@ pub struct TempFolder(PathBuf);
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl TempFolder {
-    /// Makes one.
     pub fn new() -> Self {
         let shared = Path::new("/dev/shm");
         let base = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
@@ -21,7 +20,6 @@ impl TempFolder {
         TempFolder(folder)
     }
 
-    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -4,10 +4,10 @@ mod counting;
 mod failing;
 mod folder;
 mod packing;
-mod twice;
+mod repeating;
 
-pub use self::counting::{Cost, Counting};
-pub use self::failing::Failing;
+pub use self::counting::{CountingStore, RecordCost};
+pub use self::failing::FailingStore;
 pub use self::folder::TempFolder;
-pub use self::packing::AlwaysPacking;
-pub use self::twice::Twice;
+pub use self::packing::PackingStore;
+pub use self::repeating::RepeatingStore;

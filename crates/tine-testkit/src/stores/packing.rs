@@ -5,16 +5,16 @@ use std::sync::Arc;
 use tine_store::{Job, PackOptions, Read, Result, Store};
 
 /// A store that always packs.
-pub struct AlwaysPacking(Arc<dyn Store>);
+pub struct PackingStore(Arc<dyn Store>);
 
-impl AlwaysPacking {
+impl PackingStore {
     /// Packs whatever is written to a store.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        AlwaysPacking(inner)
+        PackingStore(inner)
     }
 }
 
-impl Store for AlwaysPacking {
+impl Store for PackingStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         self.0.read(body)
     }

@@ -99,7 +99,7 @@ fn unsound(knowledge: &KnowledgeReader<'_>, record: &Record) -> Result<Option<&'
         RecordKey::Unreadable { .. } => Some("it cannot be read"),
         RecordKey::Prompt(_) => {
             let sound = record.decode().is_some_and(|prompt: PromptRecord| prompt.is_sound());
-            (!sound).then_some("its hash does not fit it")
+            (!sound).then_some("its hash does not match it")
         }
         RecordKey::Observation(id) if knowledge.entity(id.entity)?.is_none() => {
             Some("its entity is lost")

@@ -233,7 +233,7 @@ fn check_record(
         RecordKey::Unreadable { .. } => return Ok(Some("it cannot be read")),
         RecordKey::Prompt(_) => {
             let sound = record.decode().is_some_and(|prompt: PromptRecord| prompt.is_sound());
-            return Ok((!sound).then_some("its hash does not fit it"));
+            return Ok((!sound).then_some("its hash does not match it"));
         }
         RecordKey::Observation(id) if observed.is_some_and(|all| !all.contains_key(id)) => {
             return Ok(Some(UNLOGGED));
@@ -291,7 +291,7 @@ fn check_source(
     project: &ProjectId,
     key: &RecordKey,
 ) -> Result<Option<&'static str>> {
-    // As it is by now: it may have been erased since it was listed.
+    // Read again: it may have been erased since it was listed.
     let record = records.record(project, key)?;
     let Some(source) = record.and_then(|record| record.decode::<SourceRecord>()) else {
         return Ok(Some("it cannot be read"));
@@ -307,7 +307,7 @@ fn check_source(
         nth += 1;
     }
     if hash.finish() != source.content_hash || size != source.size_bytes {
-        return Ok(Some("its bytes do not fit its hash"));
+        return Ok(Some("its bytes do not match its hash"));
     }
     Ok(None)
 }

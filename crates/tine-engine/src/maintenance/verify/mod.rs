@@ -41,7 +41,7 @@ impl Engine {
             }
         };
         let files = std::thread::scope(|scope| -> Result<_> {
-            // The store's own structures are looked through meanwhile.
+            // The store's own structures are checked at the same time.
             let files = scope.spawn(|| self.store().check());
             for project in &projects {
                 self.verify_project(&project.id, &mut verified, report)?;
@@ -144,7 +144,7 @@ pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<V
     Ok(examine(records, conversation)?.0)
 }
 
-/// The same for a conversation as it is by now, which may not be as it was listed.
+/// The same for the current state of a conversation, which may have changed since it was listed.
 fn examine_now(
     records: &dyn Read,
     listed: &Conversation,
@@ -223,7 +223,7 @@ impl<'r> Checker<'r> {
         if let Some(root) = &self.conversation.root
             && root_hash(root.system_prompt.as_deref(), &root.config) != self.conversation.root_hash
         {
-            self.problem("root", "its hash does not fit its content");
+            self.problem("root", "its hash does not match its content");
         }
     }
 
@@ -242,7 +242,7 @@ impl<'r> Checker<'r> {
             }
             let computed = seal(&conversation.id, &operation, previous.as_ref());
             if computed != operation.hash {
-                problems.push((record, "its hash does not fit its content".to_owned()));
+                problems.push((record, "its hash does not match its content".to_owned()));
             }
             last = operation.seq;
             previous = Some(operation.hash);
@@ -368,7 +368,7 @@ impl<'r> Checker<'r> {
             match recomputed(&turn, parent.as_ref()) {
                 None => purged += 1,
                 Some(Ok(hash)) if hash == turn.hash => checked += 1,
-                Some(Ok(_)) => fail("its hash does not fit its content and parent"),
+                Some(Ok(_)) => fail("its hash does not match its content and parent"),
                 Some(Err(why)) => fail(why),
             }
             if turn.operation == 0 || turn.operation > operations {

@@ -144,7 +144,7 @@ impl SalvagedConversation {
             let why = match (whole, operation.seq == next) {
                 (false, _) => "an entry of the log before it is damaged or missing".to_owned(),
                 (true, false) => format!("operation {next} is missing before it"),
-                (true, true) => "its hash does not fit its content".to_owned(),
+                (true, true) => "its hash does not match its content".to_owned(),
             };
             whole = false;
             self.leave_out(format!("{record} ({}, {})", operation.kind, operation.hash), why);
@@ -175,7 +175,7 @@ impl SalvagedConversation {
         conversation.root_hash = right;
         if computed.is_some_and(|computed| computed != right) {
             conversation.root = None;
-            self.leave_out("root", "its hash does not fit its content");
+            self.leave_out("root", "its hash does not match its content");
         }
         if stated != right {
             self.leave_out("hash of the root", AS_LOGGED);

@@ -53,7 +53,7 @@ impl SalvagedConversation {
                 _ if turn.loc.index != index => Some("a turn above it is missing"),
                 _ if ids.contains_key(&turn.id) => Some("another turn has its id"),
                 Some(Ok(hash)) if hash != turn.hash => {
-                    Some("its hash does not fit its content and parent")
+                    Some("its hash does not match its content and parent")
                 }
                 Some(Err(why)) => Some(why),
                 _ if !hashes.insert(turn.hash) => Some("another turn has its hash"),

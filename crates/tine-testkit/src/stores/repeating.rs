@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tine_store::{Job, Read, Result, Store, Verdict, Write};
 
 /// A store that repeats.
-pub struct Twice(Arc<dyn Store>);
+pub struct RepeatingStore(Arc<dyn Store>);
 
-impl Twice {
+impl RepeatingStore {
     /// Repeats whatever is written to a store.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Twice(inner)
+        RepeatingStore(inner)
     }
 }
 
-impl Store for Twice {
+impl Store for RepeatingStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         self.0.read(body)
     }
