@@ -22,14 +22,12 @@ use super::error::Fault;
 use super::fields::{Fields, name_fault, value_fault, wrong};
 use super::{FORMAT, VERSION, Written, encode};
 
-/// A decoded line.
 #[expect(clippy::large_enum_variant, reason = "one at a time, taken apart where it is made")]
 pub(super) enum DecodedLine {
     /// A record, with the hash that it states for the record it links to.
     Record(BundleRecord, Option<Digest>),
     /// A turn that a delta refers to but does not contain.
     KnownTurn(TurnId, TurnHash),
-    /// The end.
     End(Written),
 }
 

@@ -28,7 +28,7 @@ mod fields;
 mod import;
 mod lines;
 mod reader;
-mod spool;
+pub(crate) mod spool;
 mod writer;
 
 use tine_core::{Digest, Limits};

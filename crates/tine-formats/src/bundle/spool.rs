@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const ATTEMPTS: u32 = 100;
 
 /// Returns an empty file, open for reading and writing.
-pub(super) fn create() -> io::Result<File> {
+pub(crate) fn create() -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
     for _ in 0..ATTEMPTS {

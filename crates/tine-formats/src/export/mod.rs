@@ -3,7 +3,7 @@
 //! [`ExportFormat::Markdown`] is for people; [`ExportFormat::OpenAi`] and [`ExportFormat::Anthropic`] are JSON Lines, one
 //! request for each line of the tree; [`ExportFormat::ChatGpt`] is a tree in the shape of ChatGPT's export,
 //! which keeps every branch and is read back as it was. Tine's own forms are
-//! [`bundle`](crate::bundle) and [`page`](crate::page).
+//! [`bundle`](crate::bundle) and [`html_page`](crate::html_page).
 //!
 //! Only what is shown is written: deleted turns and the log are the bundle's.
 

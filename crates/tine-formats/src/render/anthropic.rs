@@ -1,21 +1,21 @@
 //! Anthropic's Messages API: `system` and `messages`.
 //!
-//! Two roles that alternate, the user's first. Results are blocks of the user's message right
-//! behind the calls and come first in it; calls come last in theirs. Thinking goes back with its
-//! signature or not at all, and never last. There is no system message in between: the system's
-//! first turns join `system`, later ones are the user's, marked as what they are.
+//! Two roles alternate, beginning with the user. Results are blocks of the user message right after
+//! the calls and come first in it; calls come last in their message. Thinking is sent back only
+//! with its signature, and never last. The leading system turns become `system`; later ones are
+//! marked user messages.
 
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, MediaKind, Source};
-use super::notes::{Notes, Place};
-use super::script::{Part, Said, What, summary_text};
-use super::{Format, alternating};
+use super::notes::{BlockRef, Notes};
+use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
+use super::turn_parts::{Part, PartKind, TurnParts};
+use super::{Format, alternating_roles};
 
 struct Block {
-    at: Place,
+    at: BlockRef,
     json: Json,
 }
 
@@ -24,31 +24,32 @@ struct Message {
     blocks: Vec<Block>,
 }
 
-pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
-    let (system, steps) = alternating::leading_system(steps, notes);
+pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
+    let (system, steps) = alternating_roles::leading_system(steps, notes);
     let mut messages: Vec<Message> = Vec::new();
     for step in steps {
         match step {
-            Step::Say(said) => {
-                let said = alternating::system_as_user(said, notes);
-                let role = said.role;
-                push(&mut messages, role, blocks(said, notes));
+            RequestStep::Message(turn) => {
+                let turn = alternating_roles::with_user_role(turn, notes);
+                let role = turn.role;
+                push(&mut messages, role, blocks(turn, notes));
             }
-            Step::Exchange { asks, answers } => {
-                push(&mut messages, Role::Assistant, calls_last(blocks(asks, notes), notes));
-                let results = answers.into_iter().map(|answer| result(answer, notes)).collect();
+            RequestStep::ToolCalls { calls, results } => {
+                push(&mut messages, Role::Assistant, calls_last(blocks(calls, notes), notes));
+                let results =
+                    results.into_iter().map(|result| tool_result(result, notes)).collect();
                 push(&mut messages, Role::User, results);
             }
         }
     }
     let mut messages = without_trailing_thinking(messages, notes);
     if messages.first().is_some_and(|first| first.role == Role::Assistant) {
-        let json = text(alternating::BEGINNING);
-        let blocks = vec![Block { at: Place::default(), json }];
-        notes.added(Place::default(), "a user's message", alternating::FIRST_IS_USER);
+        let json = text_block(alternating_roles::BEGINNING);
+        let blocks = vec![Block { at: BlockRef::default(), json }];
+        notes.added(BlockRef::default(), "a user message", alternating_roles::FIRST_IS_USER);
         messages.insert(0, Message { role: Role::User, blocks });
     }
-    end(&mut messages, notes);
+    trim_end(&mut messages, notes);
     let messages = Json::Array(messages.into_iter().map(Message::into_json).collect());
     match system {
         Some(system) => object([("system", system.into()), ("messages", messages)]),
@@ -63,7 +64,7 @@ impl Message {
     }
 }
 
-/// A string where one text is all there is, else the blocks.
+/// Returns the text if it is the only block, or else the blocks.
 fn content(blocks: Vec<Json>) -> Json {
     let kind = |block: &Json| block.get("type").and_then(Json::as_str).map(str::to_owned);
     match blocks.as_slice() {
@@ -74,7 +75,7 @@ fn content(blocks: Vec<Json>) -> Json {
     }
 }
 
-fn text(text: &str) -> Json {
+fn text_block(text: &str) -> Json {
     object([("type", "text".into()), ("text", text.into())])
 }
 
@@ -88,67 +89,62 @@ fn push(messages: &mut Vec<Message>, role: Role, blocks: Vec<Block>) {
     }
 }
 
-fn blocks(said: Said, notes: &mut Notes) -> Vec<Block> {
-    let (role, maker) = (said.role, said.maker);
-    said.parts.into_iter().filter_map(|part| block(part, role, maker, notes)).collect()
+fn blocks(turn: TurnParts, notes: &mut Notes) -> Vec<Block> {
+    let (role, provider) = (turn.role, turn.provider);
+    turn.parts.into_iter().filter_map(|part| block(part, role, provider, notes)).collect()
 }
 
-fn block(part: Part, role: Role, maker: Option<Format>, notes: &mut Notes) -> Option<Block> {
+fn block(part: Part, role: Role, provider: Option<Format>, notes: &mut Notes) -> Option<Block> {
     let at = part.at;
-    let own = maker.is_none_or(|maker| maker == Format::Anthropic);
-    let json = match part.what {
-        What::Text(said) => text(&said),
-        What::Summary(said) => text(&summary_text(&said)),
-        What::Call(call) => object([
+    let part = match part.into_text(notes) {
+        Ok(text) => return Some(Block { at, json: text_block(&text) }),
+        Err(part) => part,
+    };
+    let what = part.describe().unwrap_or_default();
+    let own = provider.is_none_or(|provider| provider == Format::Anthropic);
+    let json = match part.kind {
+        PartKind::Call(call) => Ok(object([
             ("type", "tool_use".into()),
             ("id", call.wire_id.into()),
             ("name", call.name.into()),
             ("input", call.parameters),
-        ]),
-        What::Thinking { text, signature: Some(signature) } if own && role == Role::Assistant => {
-            object([
+        ])),
+        PartKind::Thinking { text, signature: Some(signature) }
+            if own && role == Role::Assistant =>
+        {
+            Ok(object([
                 ("type", "thinking".into()),
                 ("thinking", text.into()),
                 ("signature", signature.into()),
-            ])
+            ]))
         }
-        What::Thinking { signature, .. } => {
-            let why = match signature {
-                Some(_) => "its signature is another provider's",
-                None => "thinking without a signature is refused",
-            };
-            notes.left_out(at, "thinking", why);
-            return None;
+        PartKind::Thinking { signature: Some(_), .. } => {
+            Err("its signature is from another provider")
         }
-        What::Other { kind, json } if kind == "redacted_thinking" && role == Role::Assistant => {
-            json
+        PartKind::Thinking { .. } => Err("thinking without a signature is rejected"),
+        PartKind::Other { kind, json }
+            if kind == "redacted_thinking" && role == Role::Assistant =>
+        {
+            Ok(json)
         }
-        What::Other { kind, .. } => {
-            notes.left_out(at, format!("a block of type `{kind}`"), NO_FORM);
-            return None;
+        PartKind::Media(_) if role == Role::Assistant => {
+            Err("assistant messages cannot contain media")
         }
-        What::Media(media) => {
-            if let Some(said) = media.as_text() {
-                notes.changed(at, media.describe(), "it is written as text");
-                text(&said)
-            } else if role == Role::Assistant {
-                let why = "the assistant's messages take none";
-                notes.left_out(at, media.describe(), why);
-                return None;
-            } else if let Some(json) = attached(&media) {
-                json
-            } else {
-                notes.left_out(at, media.describe(), NO_FORM);
-                return None;
-            }
-        }
+        PartKind::Media(media) => media_block(&media).ok_or(UNSUPPORTED),
+        _ => Err(UNSUPPORTED),
     };
-    Some(Block { at, json })
+    match json {
+        Ok(json) => Some(Block { at, json }),
+        Err(why) => {
+            notes.left_out(at, what, why);
+            None
+        }
+    }
 }
 
-const NO_FORM: &str = "the Messages API has no form for it";
+const UNSUPPORTED: &str = "the Messages API does not support it";
 
-fn attached(media: &Media) -> Option<Json> {
+fn media_block(media: &Media) -> Option<Json> {
     let kind = match (media.kind, media.mime.as_deref()) {
         (
             MediaKind::Image,
@@ -169,37 +165,37 @@ fn attached(media: &Media) -> Option<Json> {
     Some(object([("type", kind.into()), ("source", source)]))
 }
 
-/// The calls of a message behind all else: a text behind a call is refused.
+/// Moves the calls of a message to its end: a text after a call is rejected.
 fn calls_last(blocks: Vec<Block>, notes: &mut Notes) -> Vec<Block> {
     let is_call = |block: &Block| block.json.get("type").and_then(Json::as_str) == Some("tool_use");
     let in_order = blocks.is_sorted_by_key(is_call);
     let (calls, mut blocks): (Vec<Block>, Vec<Block>) = blocks.into_iter().partition(is_call);
     if !in_order && let Some(call) = calls.first() {
-        notes.changed(Place::turn(call.at.turn), "the order of blocks", "calls come last");
+        notes.changed(BlockRef::turn(call.at.turn), "the order of blocks", "calls come last");
     }
     blocks.extend(calls);
     blocks
 }
 
-fn result(answer: Answer, notes: &mut Notes) -> Block {
-    let parts = answer.parts.into_iter();
+fn tool_result(result: ToolResult, notes: &mut Notes) -> Block {
+    let parts = result.parts.into_iter();
     let blocks = parts.filter_map(|part| block(part, Role::Tool, None, notes));
     let mut blocks: Vec<Json> = blocks.map(|block| block.json).collect();
     if blocks.is_empty() {
-        blocks.push(text(NO_OUTPUT));
+        blocks.push(text_block(NO_OUTPUT));
     }
     let mut members = vec![
         ("type".to_owned(), "tool_result".into()),
-        ("tool_use_id".to_owned(), answer.wire_id.into()),
+        ("tool_use_id".to_owned(), result.wire_id.into()),
         ("content".to_owned(), content(blocks)),
     ];
-    if answer.is_error {
+    if result.is_error {
         members.push(("is_error".to_owned(), true.into()));
     }
-    Block { at: answer.at, json: Json::Object(members.into_iter().collect()) }
+    Block { at: result.at, json: Json::Object(members.into_iter().collect()) }
 }
 
-/// A message that ends in thinking is refused.
+/// Removes thinking at the end of messages, which is rejected.
 fn without_trailing_thinking(messages: Vec<Message>, notes: &mut Notes) -> Vec<Message> {
     let mut kept: Vec<Message> = Vec::with_capacity(messages.len());
     for mut message in messages {
@@ -207,7 +203,7 @@ fn without_trailing_thinking(messages: Vec<Message>, notes: &mut Notes) -> Vec<M
             && let Some("thinking" | "redacted_thinking") =
                 last.json.get("type").and_then(Json::as_str)
         {
-            notes.left_out(last.at, "thinking", "a message that ends in thinking is refused");
+            notes.left_out(last.at, "thinking", "a message that ends in thinking is rejected");
             message.blocks.pop();
         }
         push(&mut kept, message.role, message.blocks);
@@ -215,17 +211,21 @@ fn without_trailing_thinking(messages: Vec<Message>, notes: &mut Notes) -> Vec<M
     kept
 }
 
-/// The end of a request: an assistant's last text must not end in white space.
-fn end(messages: &mut [Message], notes: &mut Notes) {
+/// Removes white space at the end of a final assistant text, which is rejected.
+fn trim_end(messages: &mut [Message], notes: &mut Notes) {
     let Some(last) = messages.last_mut().filter(|last| last.role == Role::Assistant) else {
         return;
     };
     let Some(block) = last.blocks.last_mut() else { return };
-    notes.kept(Place::turn(block.at.turn), "the last turn", alternating::LAST_IS_ASSISTANT);
-    let said = block.json.get("text").and_then(Json::as_str);
-    if let Some(said) = said.filter(|said| said.trim_end() != *said) {
-        block.json = text(said.trim_end());
-        let why = "an assistant's last text that ends in white space is refused";
+    notes.kept(
+        BlockRef::turn(block.at.turn),
+        "the last turn",
+        alternating_roles::LAST_IS_ASSISTANT,
+    );
+    let text = block.json.get("text").and_then(Json::as_str);
+    if let Some(text) = text.filter(|text| text.trim_end() != *text) {
+        block.json = text_block(text.trim_end());
+        let why = "a final assistant text that ends in white space is rejected";
         notes.changed(block.at, "white space at the end", why);
     }
 }

@@ -1,39 +1,30 @@
-//! Why a path is not rendered.
+//! Why a path cannot be rendered.
 
 use tine_api::TurnOpenCalls;
 use tine_core::json::JsonError;
 use tine_core::{ErrorKind, TurnId};
 
-/// A rendering that was refused.
+/// Why a path cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message explains the fields")]
 pub enum RenderError {
-    /// There are open tool calls, and they were to be reported.
+    /// There are open tool calls, and the caller wants them reported.
     #[error(
         "tool calls without results: {}; add the results, or render with open calls closed or kept",
-        listed(.0)
+        format_open_calls(.0)
     )]
     OpenCalls(Vec<TurnOpenCalls>),
-    /// Not even the end of the path fits.
+    /// Even the shortest end of the path is too long.
     #[error("the end of the path takes {needed} tokens; at most {limit} are allowed")]
-    TooLong {
-        /// The limit.
-        limit: u64,
-        /// What would do.
-        needed: u64,
-    },
+    TooLong { limit: u64, needed: u64 },
     /// A stored body is not JSON.
     #[error("the turn {turn} cannot be read: {error}")]
-    Corrupt {
-        /// The turn.
-        turn: TurnId,
-        /// What the reader said.
-        error: JsonError,
-    },
+    Corrupt { turn: TurnId, error: JsonError },
 }
 
 impl RenderError {
-    /// The kind that surfaces report.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             RenderError::OpenCalls(_) => ErrorKind::Unsupported,
@@ -43,7 +34,7 @@ impl RenderError {
     }
 }
 
-fn listed(open: &[TurnOpenCalls]) -> String {
+fn format_open_calls(open: &[TurnOpenCalls]) -> String {
     let one = |it: &TurnOpenCalls| format!("{} of turn {}", it.calls.join(", "), it.turn);
     open.iter().map(one).collect::<Vec<_>>().join("; ")
 }

@@ -1,61 +1,59 @@
 //! Gemini's `generateContent`: `systemInstruction` and `contents`.
 //!
-//! Two roles, `user` and `model`, that alternate, the user's first. Calls are `functionCall`
-//! parts; as many `functionResponse` parts follow at once, named after their functions. What the
-//! system says later is the user's, marked as what it is. Newer models want a signature with the
-//! first call of a step: the recorded one, or the one that is documented for calls that another
-//! model made.
+//! The roles `user` and `model` alternate, beginning with the user. Calls are `functionCall` parts;
+//! the same number of `functionResponse` parts follows, named after their functions. Later system
+//! turns are marked user messages. Newer models require a signature with the first call of a step:
+//! the recorded one, or the one that is documented for calls of other models.
 
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, Source};
-use super::notes::{Notes, Place};
-use super::script::{Part, Said, ToolCall, What, summary_text};
-use super::{Format, alternating};
+use super::notes::{BlockRef, Notes};
+use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
+use super::turn_parts::{Part, PartKind, ToolCall, TurnParts};
+use super::{Format, alternating_roles};
 
-/// Documented for histories whose calls come without a signature of Gemini's.
+/// The documented signature for calls that were recorded without one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-
-const NO_FORM: &str = "Gemini has no form for it";
 
 struct Content {
     role: Role,
     parts: Vec<Json>,
-    /// The turn that was added last.
-    at: Place,
+    /// The last turn in it.
+    at: BlockRef,
 }
 
-pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
-    let (system, steps) = alternating::leading_system(steps, notes);
+pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
+    let (system, steps) = alternating_roles::leading_system(steps, notes);
     let mut contents: Vec<Content> = Vec::new();
     for step in steps {
         match step {
-            Step::Say(said) => {
-                let said = alternating::system_as_user(said, notes);
-                let (role, at) = (said.role, Place::turn(said.turn));
-                push(&mut contents, role, at, parts(said, notes));
+            RequestStep::Message(turn) => {
+                let turn = alternating_roles::with_user_role(turn, notes);
+                let (role, at) = (turn.role, BlockRef::turn(turn.turn_id));
+                push(&mut contents, role, at, parts(turn, notes));
             }
-            Step::Exchange { asks, answers } => {
-                let at = Place::turn(asks.turn);
-                push(&mut contents, Role::Assistant, at, parts(asks, notes));
-                push(&mut contents, Role::User, at, results(answers, notes));
+            RequestStep::ToolCalls { calls, results } => {
+                let at = BlockRef::turn(calls.turn_id);
+                push(&mut contents, Role::Assistant, at, parts(calls, notes));
+                push(&mut contents, Role::User, at, responses(results, notes));
             }
         }
     }
     if contents.first().is_some_and(|first| first.role == Role::Assistant) {
-        let (role, at) = (Role::User, Place::default());
-        contents.insert(0, Content { role, parts: vec![text(alternating::BEGINNING)], at });
-        notes.added(at, "a user's message", alternating::FIRST_IS_USER);
+        let (role, at) = (Role::User, BlockRef::default());
+        contents
+            .insert(0, Content { role, parts: vec![text_part(alternating_roles::BEGINNING)], at });
+        notes.added(at, "a user message", alternating_roles::FIRST_IS_USER);
     }
     if let Some(last) = contents.last().filter(|last| last.role == Role::Assistant) {
-        notes.kept(last.at, "the last turn", alternating::LAST_IS_ASSISTANT);
+        notes.kept(last.at, "the last turn", alternating_roles::LAST_IS_ASSISTANT);
     }
     let contents = Json::Array(contents.into_iter().map(Content::into_json).collect());
     match system {
         Some(system) => {
-            let system = object([("parts", Json::Array(vec![text(&system)]))]);
+            let system = object([("parts", Json::Array(vec![text_part(&system)]))]);
             object([("systemInstruction", system), ("contents", contents)])
         }
         None => object([("contents", contents)]),
@@ -69,11 +67,11 @@ impl Content {
     }
 }
 
-fn text(text: &str) -> Json {
+fn text_part(text: &str) -> Json {
     object([("text", text.into())])
 }
 
-fn push(contents: &mut Vec<Content>, role: Role, at: Place, parts: Vec<Json>) {
+fn push(contents: &mut Vec<Content>, role: Role, at: BlockRef, parts: Vec<Json>) {
     if parts.is_empty() {
         return;
     }
@@ -86,26 +84,26 @@ fn push(contents: &mut Vec<Content>, role: Role, at: Place, parts: Vec<Json>) {
     }
 }
 
-fn parts(said: Said, notes: &mut Notes) -> Vec<Json> {
-    let own = said.maker == Some(Format::Gemini);
-    // A signature that was recorded with a thought belongs to the part behind it.
+fn parts(turn: TurnParts, notes: &mut Notes) -> Vec<Json> {
+    let own = turn.provider == Some(Format::Gemini);
+    // A signature that was recorded with a thought belongs to the next part.
     let mut signature: Option<String> = None;
     let mut first_call = true;
-    let mut written = Vec::with_capacity(said.parts.len());
-    for part in said.parts {
-        match part.what {
-            What::Thinking { signature: found, .. } => {
+    let mut written = Vec::with_capacity(turn.parts.len());
+    for part in turn.parts {
+        match part.kind {
+            PartKind::Thinking { signature: found, .. } => {
                 if own {
                     signature = found.or(signature);
                 }
-                notes.left_out(part.at, "thinking", "Gemini takes none back, only its signature");
+                notes.left_out(part.at, "thinking", "Gemini accepts only its signature");
             }
-            What::Call(call) => {
+            PartKind::Call(call) => {
                 let found = call.signature.clone().filter(|_| own).or_else(|| signature.take());
                 let signature = match found {
                     None if first_call => {
                         let what = format!("a signature of the tool call `{}`", call.id);
-                        let why = "none of Gemini's was recorded, and newer models want one";
+                        let why = "newer models require one, and none was recorded";
                         notes.added(part.at, what, why);
                         Some(NO_SIGNATURE.to_owned())
                     }
@@ -114,47 +112,31 @@ fn parts(said: Said, notes: &mut Notes) -> Vec<Json> {
                 first_call = false;
                 written.push(function_call(call, signature));
             }
-            what => {
-                let part = Part { at: part.at, what };
-                if let Some(json) = plain(part, notes) {
-                    written.push(json);
-                }
-            }
+            kind => written.extend(other_part(Part { at: part.at, kind }, notes)),
         }
     }
     written
 }
 
-/// A part that is no call and no thought.
-fn plain(part: Part, notes: &mut Notes) -> Option<Json> {
-    match part.what {
-        What::Text(said) => Some(text(&said)),
-        What::Summary(said) => Some(text(&summary_text(&said))),
-        What::Media(media) => {
-            if let Some(said) = media.as_text() {
-                notes.changed(part.at, media.describe(), "it is written as text");
-                return Some(text(&said));
-            }
-            let json = attached(&media);
-            if json.is_none() {
-                notes.left_out(part.at, media.describe(), "Gemini wants its media type");
-            }
-            json
-        }
-        What::Other { kind, .. } => {
-            notes.left_out(part.at, format!("a block of type `{kind}`"), NO_FORM);
-            None
-        }
-        What::Thinking { .. } => {
-            notes.left_out(part.at, "thinking", NO_FORM);
-            None
-        }
-        // Only the assistant calls, and its calls are written above.
-        What::Call(_) => None,
+/// Returns the form of a part other than a call or a thought.
+fn other_part(part: Part, notes: &mut Notes) -> Option<Json> {
+    let part = match part.into_text(notes) {
+        Ok(text) => return Some(text_part(&text)),
+        Err(part) => part,
+    };
+    let (json, why) = match &part.kind {
+        PartKind::Media(media) => (media_part(media), "Gemini requires its media type"),
+        _ => (None, "Gemini does not support it"),
+    };
+    if json.is_none()
+        && let Some(what) = part.describe()
+    {
+        notes.left_out(part.at, what, why);
     }
+    json
 }
 
-fn attached(media: &Media) -> Option<Json> {
+fn media_part(media: &Media) -> Option<Json> {
     let mime = media.mime.as_deref()?;
     match &media.source {
         Source::Data(data) => {
@@ -183,19 +165,19 @@ fn function_call(call: ToolCall, signature: Option<String>) -> Json {
     }
 }
 
-/// The responses of a step, then whatever of them is not text.
-fn results(answers: Vec<Answer>, notes: &mut Notes) -> Vec<Json> {
-    let mut responses = Vec::with_capacity(answers.len());
+/// Returns the responses of a step, then the media in them.
+fn responses(results: Vec<ToolResult>, notes: &mut Notes) -> Vec<Json> {
+    let mut responses = Vec::with_capacity(results.len());
     let mut media = Vec::new();
-    for answer in answers {
+    for result in results {
         let mut texts: Vec<String> = Vec::new();
-        for part in answer.parts {
+        for part in result.parts {
             let at = part.at;
-            let Some(json) = plain(part, notes) else { continue };
+            let Some(json) = other_part(part, notes) else { continue };
             match json.get("text").and_then(Json::as_str) {
                 Some(text) => texts.push(text.to_owned()),
                 None => {
-                    notes.changed(at, "media in a result", "it is a part behind the responses");
+                    notes.changed(at, "media in a result", "it is a part after the responses");
                     media.push(json);
                 }
             }
@@ -203,10 +185,10 @@ fn results(answers: Vec<Answer>, notes: &mut Notes) -> Vec<Json> {
         if texts.is_empty() {
             texts.push(NO_OUTPUT.to_owned());
         }
-        let key = if answer.is_error { "error" } else { "output" };
+        let key = if result.is_error { "error" } else { "output" };
         let response = object([
-            ("id", answer.wire_id.into()),
-            ("name", answer.name.into()),
+            ("id", result.wire_id.into()),
+            ("name", result.name.into()),
             ("response", object([(key, texts.join("\n\n").into())])),
         ]);
         responses.push(object([("functionResponse", response)]));

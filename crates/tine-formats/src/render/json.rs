@@ -7,25 +7,25 @@ use tine_core::TurnId;
 
 use super::{Note, Rendered, Rendering, Tokens};
 
-/// A path in a provider's form, with everything that was changed on the way.
+/// A rendered path, with notes on every difference.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Rendering")]
 pub struct RenderingJson {
     /// `openai`, `anthropic`, `gemini`, `markdown` or `tine`.
     pub format: &'static str,
-    /// The part of a request that holds the conversation.
+    /// The part of a request that contains the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Raw>,
     /// Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its length in tokens, if there was a limit.
+    /// The number of tokens, if there was a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// The first turn in it, if earlier ones were cut to fit.
+    /// The first turn, if earlier ones were cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begins_at: Option<TurnId>,
-    /// How many turns were cut.
+    /// The number of turns that were cut.
     pub turns_cut: usize,
     /// Everything that was left out, changed or added.
     pub notes: Vec<Note>,

@@ -1,8 +1,8 @@
 //! Markdown: a path for people to read.
 //!
-//! One heading for each turn, texts as they are, thinking as a quotation, calls and results in
-//! fences that nothing inside can close. Nothing is paired, moved or closed: this is not sent to
-//! anybody. Neighbours of one role are coalesced under one heading.
+//! Each turn has a heading. Texts are written as they are, thinking as a quotation, calls and
+//! results in fences that nothing inside can close. Nothing is paired, moved or closed, since this
+//! is not sent to a provider. Adjacent texts of one role share a heading.
 
 use std::fmt::Write;
 
@@ -10,27 +10,27 @@ use tine_core::Role;
 
 use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
-use super::script::{Part, Said, Script, What, summary_text};
+use super::turn_parts::{Part, PartKind, TurnParts, labeled_summary};
 
-pub(super) fn write(script: &Script, notes: &mut Notes) -> String {
+pub(super) fn write(turns: &[TurnParts], notes: &mut Notes) -> String {
     let mut out = String::new();
-    let mut before: Option<&Said> = None;
-    for said in &script.said {
-        let goes_on = before.is_some_and(|it| it.role == said.role && it.is_text())
-            && said.is_text()
-            && said.role != Role::Tool;
-        if goes_on {
-            if !said.joins {
+    let mut before: Option<&TurnParts> = None;
+    for turn in turns {
+        let continues = before.is_some_and(|it| it.role == turn.role && it.is_text())
+            && turn.is_text()
+            && turn.role != Role::Tool;
+        if continues {
+            if !turn.continues_previous {
                 out.push_str("\n\n");
             }
         } else {
             if before.is_some() {
                 out.push_str("\n\n");
             }
-            out.push_str(&heading(said));
+            out.push_str(&heading(turn));
         }
-        write_parts(&mut out, said, goes_on, notes);
-        before = Some(said);
+        write_parts(&mut out, turn, continues, notes);
+        before = Some(turn);
     }
     if !out.is_empty() {
         out.push('\n');
@@ -38,8 +38,8 @@ pub(super) fn write(script: &Script, notes: &mut Notes) -> String {
     out
 }
 
-fn heading(said: &Said) -> String {
-    match (&said.answers, said.role) {
+fn heading(turn: &TurnParts) -> String {
+    match (&turn.tool_call_id, turn.role) {
         (Some(call), _) => format!("## Result of {}", code(call)),
         (None, Role::System) => "## System".to_owned(),
         (None, Role::Assistant) => "## Assistant".to_owned(),
@@ -47,30 +47,30 @@ fn heading(said: &Said) -> String {
     }
 }
 
-fn write_parts(out: &mut String, said: &Said, goes_on: bool, notes: &mut Notes) {
-    let mut apart = !goes_on;
-    for part in &said.parts {
+fn write_parts(out: &mut String, turn: &TurnParts, continues: bool, notes: &mut Notes) {
+    let mut apart = !continues;
+    for part in &turn.parts {
         if apart {
             out.push_str("\n\n");
         }
-        // Texts of one turn are joined by nothing, all else stands apart.
-        apart = !said.is_text();
-        write_part(out, said, part, notes);
+        // The texts of one turn are joined directly; all other parts are separated.
+        apart = !turn.is_text();
+        write_part(out, turn, part, notes);
     }
 }
 
-fn write_part(out: &mut String, said: &Said, part: &Part, notes: &mut Notes) {
-    match &part.what {
-        What::Text(text) if said.role == Role::Tool => out.push_str(&fenced("", text)),
-        What::Text(text) => out.push_str(text),
-        What::Summary(text) => out.push_str(&summary_text(text)),
-        What::Thinking { text, .. } => out.push_str(&quoted(text)),
-        What::Call(call) => {
+fn write_part(out: &mut String, turn: &TurnParts, part: &Part, notes: &mut Notes) {
+    match &part.kind {
+        PartKind::Text(text) if turn.role == Role::Tool => out.push_str(&fenced("", text)),
+        PartKind::Text(text) => out.push_str(text),
+        PartKind::Summary(text) => out.push_str(&labeled_summary(text)),
+        PartKind::Thinking { text, .. } => out.push_str(&quoted(text)),
+        PartKind::Call(call) => {
             let parameters = fenced("json", &call.parameters.to_canonical());
             let _ = write!(out, "**Call {}** {}\n\n{parameters}", code(&call.id), code(&call.name));
         }
-        What::Media(media) => write_media(out, part, media, notes),
-        What::Other { kind, json } => {
+        PartKind::Media(media) => write_media(out, part, media, notes),
+        PartKind::Other { kind, json } => {
             let _ =
                 write!(out, "**Block** {}\n\n{}", code(kind), fenced("json", &json.to_canonical()));
         }
@@ -91,7 +91,7 @@ fn write_media(out: &mut String, part: &Part, media: &Media, notes: &mut Notes) 
         Source::Data(data) => {
             // Base64 has four letters for three bytes.
             let _ = write!(out, "*[{}, {} bytes]*", media.describe(), data.len() / 4 * 3);
-            notes.left_out(part.at, media.describe(), "Markdown holds no data");
+            notes.left_out(part.at, media.describe(), "Markdown cannot contain its data");
         }
     }
 }

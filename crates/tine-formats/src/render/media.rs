@@ -1,18 +1,17 @@
-//! Images, sounds, documents and resources, in the shapes in which clients record them.
+//! Images, audio, documents and resources, in the forms in which clients record them.
 //!
-//! Understood are Anthropic's (`source`), MCP's and ACP's (`data` and `mimeType`, `resource`,
-//! `resource_link`), OpenAI's (`image_url`, `input_audio`, `file`) and the plain one (`data` or
-//! `url`, with a media type). Anything else is left to be reported.
+//! Supported are the forms of Anthropic (`source`), of MCP and ACP (`data` and `mimeType`,
+//! `resource`, `resource_link`), of OpenAI (`image_url`, `input_audio`, `file`), and the plain one
+//! (`data` or `url`, with a media type). Any other block is left for the caller to report.
 
 use tine_core::Json;
 
-/// Something that is not text, or a text with an address of its own.
+/// Media, or a text with a URI of its own.
 pub(super) struct Media {
     pub kind: MediaKind,
-    /// Its media type, where it is told.
     pub mime: Option<String>,
     pub source: Source,
-    /// Its file name or title.
+    /// The file name or title.
     pub name: Option<String>,
 }
 
@@ -27,17 +26,17 @@ pub(super) enum Source {
     /// Base64.
     Data(String),
     Url(String),
-    /// A text that was found at an address.
+    /// A text with its URI.
     Text {
         uri: String,
         text: String,
     },
-    /// An address alone.
+    /// A URI alone.
     Link(String),
 }
 
 impl Media {
-    /// What to call it in a note.
+    /// Names the media in a note.
     pub(super) fn describe(&self) -> String {
         let kind = match (self.kind, &self.source) {
             (_, Source::Text { .. } | Source::Link(_)) => "a resource",
@@ -51,7 +50,7 @@ impl Media {
         }
     }
 
-    /// The text of a resource, or where it is to be found; nothing for all else.
+    /// Returns the text of a resource, or its URI; `None` for other media.
     pub(super) fn as_text(&self) -> Option<String> {
         match &self.source {
             Source::Text { uri, text } => Some(format!("[Resource {uri}]\n\n{text}")),
@@ -75,7 +74,7 @@ pub(super) fn read(kind: &str, block: &Json) -> Option<Media> {
         "document" | "file" | "resource" | "resource_link" => MediaKind::Document,
         _ => return None,
     };
-    // The object that holds data or address, be it the block itself.
+    // The object with the data or URL; it may be the block itself.
     let inner = ["source", "image_url", "input_audio", "file", "resource"];
     let inner = inner.iter().find_map(|name| block.get(name).filter(|it| it.as_object().is_some()));
     let holder = inner.unwrap_or(block);
@@ -97,7 +96,7 @@ pub(super) fn read(kind: &str, block: &Json) -> Option<Media> {
             (None, None) => return None,
         }
     };
-    // A document of a type that says otherwise is what its type says.
+    // The media type decides what a document is.
     let kind = match mime.as_deref().and_then(|mime| mime.split_once('/')) {
         Some(("image", _)) => MediaKind::Image,
         Some(("audio", _)) => MediaKind::Audio,
@@ -106,11 +105,11 @@ pub(super) fn read(kind: &str, block: &Json) -> Option<Media> {
     Some(Media { kind, mime, source, name })
 }
 
-/// The data and type within a `data:` address.
+/// Returns the data of a `data:` URL, and sets its media type.
 fn from_url(url: &str, mime: &mut Option<String>) -> Option<Source> {
-    let (told, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-    if !told.is_empty() {
-        *mime = Some(told.to_owned());
+    let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    if !media_type.is_empty() {
+        *mime = Some(media_type.to_owned());
     }
     Some(Source::Data(data.to_owned()))
 }

@@ -1,32 +1,31 @@
-//! A path as the request of a provider, ready to send, or as Markdown.
+//! Renders a path as a provider's request, ready to send, or as Markdown.
 //!
-//! A rendering is made in three steps: `script` reads turns into parts that no provider has a say in;
-//! `exchange` puts every tool result behind its call and coalesces; and one module for each
-//! provider writes what its interface takes. `tail` repeats this for ever longer ends of a path,
-//! to find the longest that fits.
+//! `turn_parts` reads turns as parts, independent of providers; `tool_calls` puts every result after
+//! its call and merges texts; a module for each provider writes its format. `token_budget` repeats
+//! this for longer and longer ends of a path to find the longest that fits.
 //!
 //! Invariants:
 //!
-//! - What a provider is known to refuse is not written: see `docs/rendering.md` for the rules.
-//! - Nothing is dropped silently. Whatever is left out, changed or added has a [`Note`].
-//! - A rendering is a function of the path and the [`Options`]: the same bytes each time.
+//! - Nothing is written that a provider is known to reject; `docs/rendering.md` lists the rules.
+//! - Nothing is dropped silently: whatever is left out, changed or added has a [`Note`].
+//! - A rendering is a function of the path and the [`Options`].
 //!
-//! Deliberately absent: the model's name, tools, limits and all else that surrounds messages in
-//! a request; sending; and the tokenizer, which callers bring along ([`Budget`]).
+//! Not included: the model's name, tools, limits and everything else around the messages of a
+//! request; sending; and the tokenizer, which callers provide ([`Budget`]).
 
-mod alternating;
+mod alternating_roles;
 mod anthropic;
 mod error;
-mod exchange;
 mod gemini;
 mod json;
 mod markdown;
 mod media;
 mod notes;
 mod openai;
-mod script;
-mod tail;
 mod tine;
+mod token_budget;
+mod tool_calls;
+mod turn_parts;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,10 +35,11 @@ use tine_core::{Json, TurnId};
 pub use error::RenderError;
 pub use json::RenderingJson;
 pub use notes::{Note, NoteKind};
+pub(crate) use turn_parts::summary_text;
 
 use notes::Notes;
 
-/// What a path is rendered as.
+/// The format of a rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Canonical messages.
@@ -55,11 +55,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Format; 5] =
         [Format::Tine, Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Markdown];
 
-    /// The name on the wire.
+    /// Returns the name in requests and JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Format::Tine => "tine",
@@ -70,29 +70,29 @@ impl Format {
         }
     }
 
-    /// The format of that name.
+    /// Returns the format with a name.
     pub fn parse(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.as_str() == name)
     }
 }
 
-/// What becomes of tool calls that have no result on the path.
+/// How tool calls without a result on the path are rendered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenCalls {
-    /// They get a result that says so, and a note.
+    /// With an added result that says so, and a note.
     #[default]
     Close,
-    /// The rendering is refused, with the turns and calls.
+    /// Rendering fails with an error that names the turns and calls.
     Report,
-    /// They stay as they are, with a note. Providers refuse them until results follow.
+    /// Unchanged, with a note. Providers reject them until results follow.
     Keep,
 }
 
 impl OpenCalls {
-    /// Every choice.
+    /// All choices.
     pub const ALL: [OpenCalls; 3] = [OpenCalls::Close, OpenCalls::Report, OpenCalls::Keep];
 
-    /// The name on the wire.
+    /// Returns the name in requests and JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             OpenCalls::Close => "close",
@@ -101,18 +101,18 @@ impl OpenCalls {
         }
     }
 
-    /// The choice of that name.
+    /// Returns the choice with a name.
     pub fn parse(name: &str) -> Option<OpenCalls> {
         OpenCalls::ALL.into_iter().find(|choice| choice.as_str() == name)
     }
 }
 
-/// How long a rendering may be, and how that is counted.
+/// The maximum length of a rendering.
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
-    /// Tokens at most.
+    /// The maximum number of tokens.
     pub max_tokens: u64,
-    /// Tokens of a text.
+    /// Counts the tokens of a text.
     pub count: &'a dyn Fn(&str) -> usize,
 }
 
@@ -122,63 +122,63 @@ impl std::fmt::Debug for Budget<'_> {
     }
 }
 
-/// What to render, and how.
+/// Options of a rendering.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// As what.
+    /// The format.
     pub format: Format,
-    /// What becomes of open tool calls.
+    /// How open tool calls are rendered.
     pub open_calls: OpenCalls,
     /// Whether the root's system prompt is written.
     pub system: bool,
-    /// Only the end of the path that fits.
+    /// If set, only the longest end of the path that fits is rendered.
     pub budget: Option<Budget<'a>>,
 }
 
 impl Options<'_> {
-    /// The whole path, open calls closed.
+    /// Returns options for the whole path, with open calls closed.
     pub fn of(format: Format) -> Self {
         Options { format, open_calls: OpenCalls::Close, system: true, budget: None }
     }
 }
 
-/// What a rendering is made of.
+/// The content of a rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendered {
-    /// The part of a provider's request that holds the conversation.
+    /// The part of a provider's request that contains the conversation.
     Request(Json),
     /// Markdown.
     Text(String),
 }
 
-/// Tokens of a rendering.
+/// The number of tokens of a rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tokens {
-    /// How many.
+    /// The number of tokens.
     pub count: u64,
-    /// Whether that is what the provider counts, or an estimate.
+    /// Whether this is what the provider counts, not an estimate.
     pub exact: bool,
 }
 
-/// A path in a provider's form.
+/// A rendered path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendering {
-    /// As what.
+    /// The format.
     pub format: Format,
-    /// The form itself.
+    /// The content.
     pub rendered: Rendered,
     /// Everything that was left out, changed or added.
     pub notes: Vec<Note>,
-    /// How long it is, if there was a budget.
+    /// The number of tokens, if there was a budget.
     pub tokens: Option<Tokens>,
-    /// The first turn in it, when earlier ones were cut to fit.
+    /// The first turn, if earlier ones were cut.
     pub begins_at: Option<TurnId>,
-    /// How many were cut.
+    /// The number of turns that were cut.
     pub turns_cut: usize,
 }
 
 impl Rendering {
-    /// The text to send or show: canonical JSON, or Markdown.
+    /// Returns the text to send or show: canonical JSON, or Markdown.
     pub fn text(&self) -> String {
         match &self.rendered {
             Rendered::Request(json) => json.to_canonical(),
@@ -187,7 +187,7 @@ impl Rendering {
     }
 }
 
-/// All pages of a path in one.
+/// Reads all pages of a path.
 pub fn whole_path(
     engine: &dyn Operations,
     call: &Call,
@@ -204,7 +204,7 @@ pub fn whole_path(
     Ok(path)
 }
 
-/// Renders a path, which must be whole or the end of one (see [`whole_path`]).
+/// Renders a path, which must be complete or the end of one (see [`whole_path`]).
 ///
 /// ```
 /// use tine_core::{Message, Role};
@@ -212,7 +212,7 @@ pub fn whole_path(
 /// use tine_formats::render::{Format, Options, render, whole_path};
 ///
 /// let engine = Engine::new(tine_store::MemoryStore::new());
-/// let call = Call::by("somebody");
+/// let call = Call::by("ana");
 /// let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
 /// engine.append(&call, Append::to(trip.clone(), vec![Message::text(Role::User, "Hello")]))?;
 /// let path = whole_path(&engine, &call, PathQuery::of(trip))?;
@@ -222,49 +222,46 @@ pub fn whole_path(
 /// ```
 pub fn render(path: &PathPage, options: &Options<'_>) -> Result<Rendering, RenderError> {
     match options.budget {
-        Some(budget) => tail::fitting(path, options, budget),
-        None => write(path, options, &tail::Cut::none()),
+        Some(budget) => token_budget::longest_that_fits(path, options, budget),
+        None => write(path, options, &token_budget::PathCut::none()),
     }
 }
 
-/// Renders what a cut leaves of a path.
+/// Renders the part of a path that a cut leaves.
 fn write(
     path: &PathPage,
     options: &Options<'_>,
-    cut: &tail::Cut,
+    cut: &token_budget::PathCut,
 ) -> Result<Rendering, RenderError> {
     let mut notes = Notes::default();
-    let script = script::read(path, options, cut, &mut notes)?;
+    let turns = turn_parts::read(path, options, cut, &mut notes)?;
     let rendered = match options.format {
         Format::Tine => {
-            exchange::refuse_open(&script, options.open_calls)?;
-            // Blocks are passed on as they are, whatever a provider would make of them.
+            tool_calls::check_open_calls(&turns, options.open_calls)?;
+            // Blocks are passed on unchanged, so notes about providers do not apply.
             notes = Notes::default();
             cut.note(path, &mut notes);
             Rendered::Request(tine::write(path, options, cut, &mut notes)?)
         }
         Format::Markdown => {
-            exchange::refuse_open(&script, options.open_calls)?;
-            Rendered::Text(markdown::write(&script, &mut notes))
+            tool_calls::check_open_calls(&turns, options.open_calls)?;
+            Rendered::Text(markdown::write(&turns, &mut notes))
         }
-        Format::OpenAi => {
-            let steps = exchange::steps(script, options, &mut notes)?;
-            Rendered::Request(openai::write(steps, &mut notes))
-        }
-        Format::Anthropic => {
-            let steps = exchange::steps(script, options, &mut notes)?;
-            Rendered::Request(anthropic::write(steps, &mut notes))
-        }
-        Format::Gemini => {
-            let steps = exchange::steps(script, options, &mut notes)?;
-            Rendered::Request(gemini::write(steps, &mut notes))
+        Format::OpenAi | Format::Anthropic | Format::Gemini => {
+            let write = match options.format {
+                Format::Anthropic => anthropic::write,
+                Format::Gemini => gemini::write,
+                _ => openai::write,
+            };
+            let steps = tool_calls::steps(turns, options, &mut notes)?;
+            Rendered::Request(write(steps, &mut notes))
         }
     };
     if let Rendered::Request(request) = &rendered {
         let list = request.get("messages").or_else(|| request.get("contents"));
         if list.and_then(Json::as_array).is_none_or(<[Json]>::is_empty) {
-            let why = "providers want at least one";
-            notes.kept(notes::Place::default(), "a request without messages", why);
+            let why = "providers require at least one";
+            notes.kept(notes::BlockRef::default(), "a request without messages", why);
         }
     }
     Ok(Rendering {

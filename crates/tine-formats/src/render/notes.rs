@@ -1,4 +1,4 @@
-//! What a rendering did not take over as it is, and why.
+//! Notes on what a rendering left out, changed or added, and why.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 use tine_api::PathPage;
 use tine_core::TurnId;
 
-/// What was done.
+/// What a rendering did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline, with = "String")]
 pub enum NoteKind {
     /// It is not in the rendering.
     LeftOut,
-    /// It is there in another form or place.
+    /// It is in the rendering in another form or place.
     Changed,
     /// It is in the rendering and not on the path.
     Added,
-    /// It is there as it is, and a reader should know.
+    /// It is in the rendering unchanged, and may cause a problem.
     Kept,
 }
 
 impl NoteKind {
-    /// The name on the wire.
+    /// Returns the name in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             NoteKind::LeftOut => "left_out",
@@ -34,62 +34,72 @@ impl NoteKind {
     }
 }
 
-/// One thing that a rendering did not take over as it is.
+/// A difference between a path and its rendering, or a warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Note {
-    /// The turn; `null` for the root and for notes about no turn.
+    /// The turn; `null` for the root, and for notes about the whole path.
     #[serde(rename = "turn_id")]
     pub turn: Option<TurnId>,
     /// The block of that turn, from 0, if the note is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
-    /// What was done.
+    /// What the rendering did.
     pub kind: NoteKind,
-    /// To what.
+    /// What the note is about.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// A turn, and a block of it.
+/// A turn, or one of its blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockRef {
     pub turn: Option<TurnId>,
     pub block: Option<usize>,
 }
 
-impl Place {
+impl BlockRef {
     pub(super) fn turn(turn: Option<TurnId>) -> Self {
-        Place { turn, block: None }
+        BlockRef { turn, block: None }
     }
 }
 
-/// The notes of a rendering that is being made.
+/// Collects the notes of a rendering.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Vec<Note>);
 
 impl Notes {
-    pub(super) fn left_out(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn left_out(
+        &mut self,
+        at: BlockRef,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
         self.add(NoteKind::LeftOut, at, what.into(), why.into());
     }
 
-    pub(super) fn changed(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn changed(
+        &mut self,
+        at: BlockRef,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
         self.add(NoteKind::Changed, at, what.into(), why.into());
     }
 
-    pub(super) fn added(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn added(&mut self, at: BlockRef, what: impl Into<String>, why: impl Into<String>) {
         self.add(NoteKind::Added, at, what.into(), why.into());
     }
 
-    pub(super) fn kept(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn kept(&mut self, at: BlockRef, what: impl Into<String>, why: impl Into<String>) {
         self.add(NoteKind::Kept, at, what.into(), why.into());
     }
 
-    fn add(&mut self, kind: NoteKind, at: Place, what: String, why: String) {
+    fn add(&mut self, kind: NoteKind, at: BlockRef, what: String, why: String) {
         self.0.push(Note { turn: at.turn, block: at.block, kind, what, why });
     }
 
-    /// The notes in the order of the path; those on no turn come first.
+    /// Returns the notes in the order of the path; those about no turn come first.
     pub(super) fn into_vec(self, path: &PathPage) -> Vec<Note> {
         let mut notes = self.0;
         if notes.len() > 1 {

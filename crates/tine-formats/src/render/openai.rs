@@ -1,32 +1,31 @@
 //! OpenAI's chat completions: `messages`.
 //!
-//! Roles need not alternate and `system` may come anywhere. Calls are `tool_calls` of an
-//! assistant's message with their arguments as a JSON string, each followed by a message of role
-//! `tool`; `content` is null where there are calls alone. Only the user's messages take anything
-//! but text.
+//! Roles need not alternate, and `system` can come anywhere. Calls are `tool_calls` of an assistant
+//! message with their arguments as a JSON string, each followed by a message with the role `tool`;
+//! `content` is null in a message of calls alone. Only user messages can contain anything but text.
 
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
-use super::script::{Part, Said, What, summary_text};
+use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
+use super::turn_parts::{Part, PartKind, TurnParts};
 
-pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
+pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     let mut messages = Vec::new();
     for step in steps {
         match step {
-            Step::Say(said) => {
-                let role = said.role;
-                let content = content(said.parts, role, notes);
+            RequestStep::Message(turn) => {
+                let role = turn.role;
+                let content = content(turn.parts, role, notes);
                 if !content.is_empty() {
                     messages.push(message(role.as_str(), body(content)));
                 }
             }
-            Step::Exchange { asks, answers } => {
-                messages.push(calls(asks, notes));
-                messages.extend(answers.into_iter().map(|answer| result(answer, notes)));
+            RequestStep::ToolCalls { calls, results } => {
+                messages.push(calls_message(calls, notes));
+                messages.extend(results.into_iter().map(|result| tool_message(result, notes)));
             }
         }
     }
@@ -37,7 +36,7 @@ fn message(role: &str, content: Json) -> Json {
     object([("role", role.into()), ("content", content)])
 }
 
-/// A string where one text is all there is, else the parts.
+/// Returns the text if it is the only part, or else the parts.
 fn body(parts: Vec<Json>) -> Json {
     match parts.as_slice() {
         [only] if only.get("text").is_some() => only.get("text").cloned().unwrap_or(Json::Null),
@@ -45,46 +44,41 @@ fn body(parts: Vec<Json>) -> Json {
     }
 }
 
-fn text(text: &str) -> Json {
+fn text_part(text: &str) -> Json {
     object([("type", "text".into()), ("text", text.into())])
 }
 
-/// The content parts that a message of that role can hold.
+/// Returns the content parts that a message with the role can hold.
 fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
     let mut written = Vec::with_capacity(parts.len());
     for part in parts {
-        match part.what {
-            What::Text(said) => written.push(text(&said)),
-            What::Summary(said) => written.push(text(&summary_text(&said))),
-            What::Thinking { .. } => {
-                notes.left_out(part.at, "thinking", "chat completions take none back");
+        let part = match part.into_text(notes) {
+            Ok(text) => {
+                written.push(text_part(&text));
+                continue;
             }
-            What::Media(media) => match (media.as_text(), role) {
-                (Some(said), _) => {
-                    notes.changed(part.at, media.describe(), "it is written as text");
-                    written.push(text(&said));
-                }
-                (None, Role::User) => match attached(&media) {
-                    Some(json) => written.push(json),
-                    None => notes.left_out(part.at, media.describe(), NO_FORM),
-                },
-                (None, _) => {
-                    let why = "only the user's messages take anything but text";
-                    notes.left_out(part.at, media.describe(), why);
-                }
-            },
-            What::Other { kind, .. } => {
-                notes.left_out(part.at, format!("a block of type `{kind}`"), NO_FORM);
+            Err(part) => part,
+        };
+        let (json, why) = match &part.kind {
+            PartKind::Media(_) if role != Role::User => {
+                (None, "only user messages can contain anything but text")
             }
-            What::Call(_) => {}
+            PartKind::Media(media) => (media_part(media), UNSUPPORTED),
+            PartKind::Thinking { .. } => (None, "chat completions do not accept thinking"),
+            _ => (None, UNSUPPORTED),
+        };
+        match (json, part.describe()) {
+            (Some(json), _) => written.push(json),
+            (None, Some(what)) => notes.left_out(part.at, what, why),
+            (None, None) => {}
         }
     }
     written
 }
 
-const NO_FORM: &str = "chat completions have no form for it";
+const UNSUPPORTED: &str = "chat completions do not support it";
 
-fn attached(media: &Media) -> Option<Json> {
+fn media_part(media: &Media) -> Option<Json> {
     let data_url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
     match (media.kind, &media.source, media.mime.as_deref()) {
         (MediaKind::Image, Source::Url(url), _) => Some(object([
@@ -116,10 +110,9 @@ fn attached(media: &Media) -> Option<Json> {
     }
 }
 
-/// An assistant's message with calls.
-fn calls(asks: Said, notes: &mut Notes) -> Json {
-    let call = |part: &Part| match &part.what {
-        What::Call(call) => Some(object([
+fn calls_message(turn: TurnParts, notes: &mut Notes) -> Json {
+    let call = |part: &Part| match &part.kind {
+        PartKind::Call(call) => Some(object([
             ("id", call.wire_id.as_str().into()),
             ("type", "function".into()),
             (
@@ -132,20 +125,20 @@ fn calls(asks: Said, notes: &mut Notes) -> Json {
         ])),
         _ => None,
     };
-    let calls: Vec<Json> = asks.parts.iter().filter_map(call).collect();
-    let content = content(asks.parts, Role::Assistant, notes);
+    let calls: Vec<Json> = turn.parts.iter().filter_map(call).collect();
+    let content = content(turn.parts, Role::Assistant, notes);
     let content = if content.is_empty() { Json::Null } else { body(content) };
     object([("role", "assistant".into()), ("content", content), ("tool_calls", Json::Array(calls))])
 }
 
-fn result(answer: Answer, notes: &mut Notes) -> Json {
-    let mut parts = content(answer.parts, Role::Tool, notes);
+fn tool_message(result: ToolResult, notes: &mut Notes) -> Json {
+    let mut parts = content(result.parts, Role::Tool, notes);
     if parts.is_empty() {
-        parts.push(text(NO_OUTPUT));
+        parts.push(text_part(NO_OUTPUT));
     }
     object([
         ("role", "tool".into()),
-        ("tool_call_id", answer.wire_id.into()),
+        ("tool_call_id", result.wire_id.into()),
         ("content", body(parts)),
     ])
 }

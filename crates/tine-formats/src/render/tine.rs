@@ -1,18 +1,18 @@
-//! Tine's own form: canonical messages, as an append takes them.
+//! Tine's own format: canonical messages, as `append` accepts them.
 
 use tine_api::{PathPage, TurnView};
 use tine_core::json::{Object, object};
 use tine_core::{Json, Status};
 use tine_store::Content;
 
-use super::notes::{Notes, Place};
-use super::tail::Cut;
+use super::notes::{BlockRef, Notes};
+use super::token_budget::PathCut;
 use super::{Options, RenderError};
 
 pub(super) fn write(
     path: &PathPage,
     options: &Options<'_>,
-    cut: &Cut,
+    cut: &PathCut,
     notes: &mut Notes,
 ) -> Result<Json, RenderError> {
     let mut messages = Vec::new();
@@ -30,20 +30,20 @@ pub(super) fn write(
     Ok(object([("messages", Json::Array(messages))]))
 }
 
-/// A turn as a message; nothing, when all that it says was erased or moved to the front.
+/// Returns a turn as a message; `None` if its content was purged or moved to the front.
 fn message(
     turn: &TurnView,
     index: usize,
-    cut: &Cut,
+    cut: &PathCut,
     notes: &mut Notes,
 ) -> Result<Option<Json>, RenderError> {
     let Content::Kept(body) = &turn.content else {
         let what = format!("the {} turn", turn.role.as_str());
-        notes.left_out(Place::turn(Some(turn.id)), what, "it is purged");
+        notes.left_out(BlockRef::turn(Some(turn.id)), what, "it is purged");
         return Ok(None);
     };
     let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;
-    let kept = blocks.into_iter().enumerate().filter(|(block, _)| !cut.has_moved(index, *block));
+    let kept = blocks.into_iter().enumerate().filter(|(block, _)| !cut.is_moved(index, *block));
     let content: Vec<Json> = kept.map(|(_, json)| json).collect();
     if content.is_empty() {
         return Ok(None);

@@ -1,13 +1,11 @@
-//! The end of a path that fits.
+//! Finds the longest end of a path that fits a token budget.
 //!
-//! Invariants: a tail begins at a turn that no earlier turn is needed for (no result whose call
-//! was cut, no second part of a split text), at a user's turn wherever one is near enough; the
-//! system prompt is always in it; and where a `summary` block on the path stands for turns that
-//! were cut, it is put in their place.
+//! A suffix begins at a turn that needs no earlier one (no result whose call was cut, no second half
+//! of a split text), at a user turn if one is near enough. The system prompt is always included. If
+//! a `summary` block on the path replaces turns that were cut, it is put in their place.
 //!
-//! Lengths are counted on the rendering itself, so that what is added, joined and left out
-//! counts. Ever longer tails are tried, twice as many turns each time, and then halves: the work
-//! follows the length of the tail, not of the path.
+//! Lengths are counted on the rendering itself. Suffixes of twice as many turns are tried each time,
+//! then a binary search follows: the work depends on the length of the suffix, not of the path.
 
 use std::collections::HashMap;
 
@@ -15,46 +13,46 @@ use tine_api::{PathPage, TurnView};
 use tine_core::{Json, Role, TurnId};
 use tine_store::Content;
 
-use super::notes::{Notes, Place};
-use super::script;
+use super::notes::{BlockRef, Notes};
+use super::turn_parts::summary_text;
 use super::{Budget, Format, OpenCalls, Options, RenderError, Rendered, Rendering, Tokens, write};
 
-/// What a message costs besides its text, as documented for chat completions.
+/// Tokens of a message in addition to its text, as documented for chat completions.
 const PER_MESSAGE: u64 = 3;
 
-/// What the beginning of the reply costs.
+/// Tokens of the beginning of the reply.
 const PER_REPLY: u64 = 3;
 
-/// What an image is taken to cost: one of 1024 × 1024, which is what most are reduced to.
+/// Estimated tokens of an image: one of 1024 × 1024, to which most are scaled down.
 const PER_IMAGE: u64 = 765;
 
-/// Bytes of a sound or a document that are taken to cost one token.
+/// Estimated bytes per token of audio and documents.
 const BYTES_PER_TOKEN: usize = 100;
 
-/// A path without its beginning.
-pub(super) struct Cut {
-    /// The first turn that is left.
+/// A path whose beginning is cut.
+pub(super) struct PathCut {
+    /// The index of the first remaining turn.
     pub start: usize,
-    /// Summaries that are put in the place of what was cut.
-    pub summaries: Vec<Moved>,
-    /// Turns that those stand for.
-    covered: usize,
+    /// Summaries that replace the turns that were cut.
+    pub summaries: Vec<MovedSummary>,
+    /// The number of turns that they replace.
+    covered_turns: usize,
 }
 
-/// A summary that leaves its turn.
-pub(super) struct Moved {
+/// A summary that is moved to the beginning.
+pub(super) struct MovedSummary {
     pub turn: usize,
     pub block: usize,
     pub text: String,
     pub json: Json,
 }
 
-impl Cut {
+impl PathCut {
     pub(super) fn none() -> Self {
-        Cut { start: 0, summaries: Vec::new(), covered: 0 }
+        PathCut { start: 0, summaries: Vec::new(), covered_turns: 0 }
     }
 
-    pub(super) fn has_moved(&self, turn: usize, block: usize) -> bool {
+    pub(super) fn is_moved(&self, turn: usize, block: usize) -> bool {
         self.summaries.iter().any(|moved| (moved.turn, moved.block) == (turn, block))
     }
 
@@ -73,15 +71,15 @@ impl Cut {
         let what = format!("the first {}", count(self.start));
         let mut why = "they do not fit".to_owned();
         if let Some(first) = path.turns.get(self.start) {
-            why.push_str(&format!("; the first that does is {}", first.id));
+            why.push_str(&format!("; the first that fits is {}", first.id));
         }
-        if self.covered > 0 {
-            why.push_str(&format!("; a summary stands for {} of them", self.covered));
+        if self.covered_turns > 0 {
+            why.push_str(&format!("; a summary replaces {} of them", self.covered_turns));
         }
-        notes.left_out(Place::default(), what, why);
+        notes.left_out(BlockRef::default(), what, why);
         for moved in &self.summaries {
-            let at = Place { turn: Some(path.turns[moved.turn].id), block: Some(moved.block) };
-            let why = "it stands for turns that were cut, and is written in their place";
+            let at = BlockRef { turn: Some(path.turns[moved.turn].id), block: Some(moved.block) };
+            let why = "it replaces turns that were cut, and is written in their place";
             if moved.turn < self.start {
                 notes.added(at, "a summary", why);
             } else {
@@ -91,14 +89,14 @@ impl Cut {
     }
 }
 
-/// The longest tail that fits.
-pub(super) fn fitting(
+/// Renders the longest end of a path that fits.
+pub(super) fn longest_that_fits(
     path: &PathPage,
     options: &Options<'_>,
     budget: Budget<'_>,
 ) -> Result<Rendering, RenderError> {
     let summaries = Summaries::read(path)?;
-    // Open calls concern only the tail that is chosen, not those that are tried.
+    // Open calls matter only in the suffix that is chosen.
     let report = options.open_calls == OpenCalls::Report;
     let open_calls = if report { OpenCalls::Close } else { options.open_calls };
     let tried = Options { open_calls, ..*options };
@@ -107,15 +105,16 @@ pub(super) fn fitting(
         rendering.tokens = Some(tokens(&rendering, budget.count));
         Ok(rendering)
     };
-    let mut starts = starts(&path.turns)?;
-    if starts.is_empty() {
+    let mut candidates = start_indices(&path.turns)?;
+    if candidates.is_empty() {
         // The root alone.
-        starts.push(0);
+        candidates.push(0);
     }
-    let users = starts.iter().copied().filter(|at| *at == 0 || path.turns[*at].role == Role::User);
+    let users =
+        candidates.iter().copied().filter(|at| *at == 0 || path.turns[*at].role == Role::User);
     let users: Vec<usize> = users.collect();
-    for places in [&users, &starts] {
-        if let Some(found) = longest(places, budget.max_tokens, &measured)? {
+    for places in [&users, &candidates] {
+        if let Some(found) = longest_suffix(places, budget.max_tokens, &measured)? {
             if report {
                 write(path, options, &summaries.cut(found.turns_cut))?;
             }
@@ -123,7 +122,7 @@ pub(super) fn fitting(
         }
     }
     let mut needed = u64::MAX;
-    for last in users.last().into_iter().chain(starts.last()) {
+    for last in users.last().into_iter().chain(candidates.last()) {
         needed = needed.min(length(&measured(*last)?));
     }
     Err(RenderError::TooLong { limit: budget.max_tokens, needed })
@@ -133,15 +132,15 @@ fn length(rendering: &Rendering) -> u64 {
     rendering.tokens.map_or(0, |tokens| tokens.count)
 }
 
-/// The earliest of the places, in order of the path, from which the rest fits.
-fn longest(
+/// Renders from the earliest of the indices, given in order, from which the rest fits.
+fn longest_suffix(
     places: &[usize],
     limit: u64,
     measured: &dyn Fn(usize) -> Result<Rendering, RenderError>,
 ) -> Result<Option<Rendering>, RenderError> {
     let at = |back: usize| measured(places[places.len() - back]);
     let mut best: Option<Rendering> = None;
-    // Between these lies the answer: `good` places back it fits, `bad` places back it does not.
+    // From `good` indices before the end on it fits, from `bad` on it does not.
     let (mut good, mut bad) = (0, places.len() + 1);
     let mut step = 1;
     while bad - good > 1 {
@@ -159,14 +158,14 @@ fn longest(
     Ok(best)
 }
 
-/// Turns at which a path can begin, in order.
-fn starts(turns: &[TurnView]) -> Result<Vec<usize>, RenderError> {
-    // For each call the turn that made it; a result reaches back to the newest one.
+/// Returns the indices of the turns at which a path can begin, in order.
+fn start_indices(turns: &[TurnView]) -> Result<Vec<usize>, RenderError> {
+    // The turns with each call; a result belongs to the newest one.
     let mut calls: HashMap<String, Vec<usize>> = HashMap::new();
-    // For each turn how far back the results at or behind it reach.
+    // For each turn, the earliest turn that its result needs.
     let mut reach: Vec<usize> = (0..turns.len()).collect();
     for (index, turn) in turns.iter().enumerate() {
-        // What is left of an erased result answers nothing: a later one can.
+        // A purged result does not answer its call; a later one may.
         if let Some(call) = &turn.tool_call_id
             && matches!(turn.content, Content::Kept(_))
             && let Some(asked) = calls.get_mut(call).and_then(Vec::pop)
@@ -208,7 +207,6 @@ fn blocks(turn: &TurnView) -> Result<Vec<Json>, RenderError> {
     }
 }
 
-/// Every summary on a path.
 struct Summaries {
     all: Vec<Summary>,
 }
@@ -218,7 +216,7 @@ struct Summary {
     block: usize,
     text: String,
     json: Json,
-    /// The turns that it stands for, sorted.
+    /// The indices of the turns that it replaces, sorted.
     covers: Vec<usize>,
 }
 
@@ -233,42 +231,42 @@ impl Summaries {
             }
             for (block, json) in blocks(turn)?.into_iter().enumerate() {
                 let is_summary = json.get("type").and_then(Json::as_str) == Some("summary");
-                let Some(text) = script::summary(&json).filter(|_| is_summary) else { continue };
-                let covers = covered(&json, index, &places);
+                let Some(text) = summary_text(&json).filter(|_| is_summary) else { continue };
+                let covers = covered_turns(&json, index, &places);
                 all.push(Summary { turn: index, block, text: text.to_owned(), covers, json });
             }
         }
         Ok(Summaries { all })
     }
 
-    /// The path from a turn on, with what stands for the rest.
-    fn cut(&self, start: usize) -> Cut {
-        let mut cut = Cut { start, ..Cut::none() };
-        let mut covered: Vec<usize> = Vec::new();
-        let concerned = |it: &&Summary| it.covers.first().is_some_and(|first| *first < start);
-        // A later summary that stands for an earlier one's turn stands for all that it said.
+    /// Returns the cut before a turn, with the summaries that replace it.
+    fn cut(&self, start: usize) -> PathCut {
+        let mut cut = PathCut { start, ..PathCut::none() };
+        let mut covered_turns: Vec<usize> = Vec::new();
+        let is_relevant = |it: &&Summary| it.covers.first().is_some_and(|first| *first < start);
+        // A later summary that replaces the turn of an earlier one replaces that summary too.
         let replaced = |turn: usize| {
-            let mut later = self.all.iter().filter(|it| it.turn > turn).filter(concerned);
+            let mut later = self.all.iter().filter(|it| it.turn > turn).filter(is_relevant);
             later.any(|it| it.covers.binary_search(&turn).is_ok())
         };
-        for it in self.all.iter().filter(concerned).filter(|it| !replaced(it.turn)) {
-            covered.extend(it.covers.iter().copied().filter(|turn| *turn < start));
-            cut.summaries.push(Moved {
+        for it in self.all.iter().filter(is_relevant).filter(|it| !replaced(it.turn)) {
+            covered_turns.extend(it.covers.iter().copied().filter(|turn| *turn < start));
+            cut.summaries.push(MovedSummary {
                 turn: it.turn,
                 block: it.block,
                 text: it.text.clone(),
                 json: it.json.clone(),
             });
         }
-        covered.sort_unstable();
-        covered.dedup();
-        cut.covered = covered.len();
+        covered_turns.sort_unstable();
+        covered_turns.dedup();
+        cut.covered_turns = covered_turns.len();
         cut
     }
 }
 
-/// The turns before a summary that it names; all of them, when it names none.
-fn covered(json: &Json, before: usize, places: &HashMap<String, Vec<usize>>) -> Vec<usize> {
+/// Returns the turns before a summary that it names, or all of them if it names none.
+fn covered_turns(json: &Json, before: usize, places: &HashMap<String, Vec<usize>>) -> Vec<usize> {
     let place = |name: &str| {
         let bare = places.get(name).or_else(|| places.get(&format!("sha256:{name}")));
         bare.into_iter().flatten().copied().filter(|place| *place < before).collect::<Vec<_>>()
@@ -296,9 +294,8 @@ fn covered(json: &Json, before: usize, places: &HashMap<String, Vec<usize>>) -> 
     found
 }
 
-/// How long a rendering is.
 fn tokens(rendering: &Rendering, count: &dyn Fn(&str) -> usize) -> Tokens {
-    let mut weight = Weight { count, tokens: 0, exact: rendering.format == Format::OpenAi };
+    let mut weight = TokenEstimate { count, tokens: 0, exact: rendering.format == Format::OpenAi };
     match &rendering.rendered {
         Rendered::Text(text) => weight.text(text),
         Rendered::Request(request) => {
@@ -314,13 +311,13 @@ fn tokens(rendering: &Rendering, count: &dyn Fn(&str) -> usize) -> Tokens {
     Tokens { count: weight.tokens, exact: weight.exact }
 }
 
-struct Weight<'a> {
+struct TokenEstimate<'a> {
     count: &'a dyn Fn(&str) -> usize,
     tokens: u64,
     exact: bool,
 }
 
-impl Weight<'_> {
+impl TokenEstimate<'_> {
     fn text(&mut self, text: &str) {
         self.tokens += u64::try_from((self.count)(text)).unwrap_or(u64::MAX);
     }
@@ -346,9 +343,9 @@ impl Weight<'_> {
 
     fn member(&mut self, name: &str, member: &Json) {
         match name {
-            // Marks, and what no model reads.
+            // Fields that a model does not read.
             "type" | "signature" | "thoughtSignature" | "created_at" | "metadata" | "status" => {}
-            // Arguments and results are read as they are written.
+            // A model reads arguments as JSON.
             "input" | "args" | "parameters" => {
                 self.exact = false;
                 self.text(&member.to_canonical());
@@ -361,7 +358,7 @@ impl Weight<'_> {
             "image_url" | "source" | "inlineData" | "fileData" | "input_audio" | "file" => {
                 self.exact = false;
                 let length = member.to_canonical().len() / BYTES_PER_TOKEN;
-                let image = name == "image_url" || says_image(member);
+                let image = name == "image_url" || is_image(member);
                 let large = u64::try_from(length).unwrap_or(u64::MAX).max(PER_IMAGE);
                 self.tokens += if image { PER_IMAGE } else { large };
             }
@@ -370,7 +367,7 @@ impl Weight<'_> {
     }
 }
 
-fn says_image(member: &Json) -> bool {
+fn is_image(member: &Json) -> bool {
     let mime = member.get("media_type").or_else(|| member.get("mimeType"));
     mime.and_then(Json::as_str).is_some_and(|mime| mime.starts_with("image/"))
 }
