@@ -65,7 +65,6 @@ const SOMEBODY: &str = "wife husband partner mother father mom mum dad mama papa
     nurse teacher somebody someone everyone everybody legal finance hr marketing procurement \
     management ops support";
 
-/// Returns the tasks of a sentence.
 pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
     let mut found: Vec<FoundFact> = Vec::new();
     let sentence = context.sentence;

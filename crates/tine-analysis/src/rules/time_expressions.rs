@@ -14,7 +14,6 @@ use super::tokens::among;
 /// Hour and minute.
 type Hour = (u32, u32);
 
-/// A time expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TimeExpression {
     /// Its bytes in the sentence, with its preposition.
@@ -263,7 +262,6 @@ fn join(sentence: &str, found: Vec<TimeExpression>) -> Vec<TimeExpression> {
     joined
 }
 
-/// Times of the day.
 fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let before = r"(?:\b(?:at|by|from|around|about|before|until|till|after|between)\s+)?(?:around\s+|about\s+)?";

@@ -7,7 +7,6 @@ use regex::Regex;
 
 use super::passage::pattern;
 
-/// The capitalisation of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordShape {
     /// `table`
@@ -39,7 +38,6 @@ pub(super) enum Gap {
     Other,
 }
 
-/// One word of a sentence.
 #[derive(Clone, Debug)]
 pub(super) struct Word {
     /// Its bytes in the sentence, without a possessive `'s`.
@@ -71,7 +69,6 @@ pub(super) fn among(few: &str, word: &str) -> bool {
     few.split(' ').any(|it| it == word)
 }
 
-/// Returns the words of a sentence.
 pub(super) fn tokenize(sentence: &str) -> Vec<Word> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(

@@ -18,10 +18,8 @@ use super::passage::{Sentence, SentenceBlock};
 use super::time_expressions::TimeExpression;
 use super::tokens::{Gap, Word, WordShape};
 
-/// The most words of a name.
 const MAX_NAME_WORDS: usize = 7;
 
-/// What a name names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameKind {
     Person,

@@ -45,7 +45,6 @@ pub(super) fn is_title(folded: &str) -> bool {
     among(TITLES, folded)
 }
 
-/// Returns a run without its titles.
 pub(super) fn without_titles(mut run: NameRun<'_>) -> NameRun<'_> {
     while run.first < run.last && is_title(run.own()[0].folded.as_str()) {
         run.first += 1;
