@@ -32,7 +32,7 @@ pub type Random = Arc<dyn Fn() -> Jitter + Send + Sync>;
 /// Backoff between attempts. A provider's settings limit their number and duration.
 const RETRY: Policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(30));
 
-/// Side effects of a model besides the network, injected for tests.
+/// Environment, pauses and jitter of a model, which tests replace.
 #[derive(Clone)]
 pub struct ModelRuntime {
     /// Supplies API keys.

@@ -172,8 +172,8 @@ fn body(content: Json, role: Role, limits: &Limits) -> Result<Body, Fault> {
     if content.as_array().is_none() {
         return Err(wrong("content", "an array of blocks", &content));
     }
-    // A block is measured when it is sent. Here the line is what bounds it: its canonical form
-    // may be longer than what was measured, and must not be refused for that.
+    // The size of a block was limited when it was sent. Its canonical form may be larger, and is
+    // limited by the line.
     let limits = Limits { block_bytes: usize::MAX, ..*limits };
     Body::from_content(content, role, &limits)
         .map_err(|error| value_fault("content", error.is_too_large(), error))
