@@ -11,7 +11,7 @@ use tine_core::{Json, Role};
 use super::media::{Media, MediaKind, Source};
 use super::notes::{BlockRef, Notes};
 use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
-use super::turn_parts::{Part, PartKind, TurnParts};
+use super::turn_parts::{Part, PartKind, TurnParts, text_block, text_or_blocks};
 use super::{Format, alternating_roles};
 
 struct Block {
@@ -60,23 +60,8 @@ pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
 impl Message {
     fn into_json(self) -> Json {
         let blocks = self.blocks.into_iter().map(|block| block.json).collect();
-        object([("role", self.role.as_str().into()), ("content", content(blocks))])
+        object([("role", self.role.as_str().into()), ("content", text_or_blocks(blocks))])
     }
-}
-
-/// Returns the text if it is the only block, or else the blocks.
-fn content(blocks: Vec<Json>) -> Json {
-    let kind = |block: &Json| block.get("type").and_then(Json::as_str).map(str::to_owned);
-    match blocks.as_slice() {
-        [only] if kind(only).as_deref() == Some("text") => {
-            only.get("text").cloned().unwrap_or(Json::Null)
-        }
-        _ => Json::Array(blocks),
-    }
-}
-
-fn text_block(text: &str) -> Json {
-    object([("type", "text".into()), ("text", text.into())])
 }
 
 fn push(messages: &mut Vec<Message>, role: Role, blocks: Vec<Block>) {
@@ -187,7 +172,7 @@ fn tool_result(result: ToolResult, notes: &mut Notes) -> Block {
     let mut members = vec![
         ("type".to_owned(), "tool_result".into()),
         ("tool_use_id".to_owned(), result.wire_id.into()),
-        ("content".to_owned(), content(blocks)),
+        ("content".to_owned(), text_or_blocks(blocks)),
     ];
     if result.is_error {
         members.push(("is_error".to_owned(), true.into()));

@@ -10,7 +10,7 @@ use tine_core::{Json, Role};
 use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
 use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
-use super::turn_parts::{Part, PartKind, TurnParts};
+use super::turn_parts::{Part, PartKind, TurnParts, text_block, text_or_blocks};
 
 pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     let mut messages = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
                 let role = turn.role;
                 let content = content(turn.parts, role, notes);
                 if !content.is_empty() {
-                    messages.push(message(role.as_str(), body(content)));
+                    messages.push(message(role.as_str(), text_or_blocks(content)));
                 }
             }
             RequestStep::ToolCalls { calls, results } => {
@@ -36,25 +36,13 @@ fn message(role: &str, content: Json) -> Json {
     object([("role", role.into()), ("content", content)])
 }
 
-/// Returns the text if it is the only part, or else the parts.
-fn body(parts: Vec<Json>) -> Json {
-    match parts.as_slice() {
-        [only] if only.get("text").is_some() => only.get("text").cloned().unwrap_or(Json::Null),
-        _ => Json::Array(parts),
-    }
-}
-
-fn text_part(text: &str) -> Json {
-    object([("type", "text".into()), ("text", text.into())])
-}
-
 /// Returns the content parts that a message with the role can hold.
 fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
     let mut written = Vec::with_capacity(parts.len());
     for part in parts {
         let part = match part.into_text(notes) {
             Ok(text) => {
-                written.push(text_part(&text));
+                written.push(text_block(&text));
                 continue;
             }
             Err(part) => part,
@@ -127,18 +115,18 @@ fn calls_message(turn: TurnParts, notes: &mut Notes) -> Json {
     };
     let calls: Vec<Json> = turn.parts.iter().filter_map(call).collect();
     let content = content(turn.parts, Role::Assistant, notes);
-    let content = if content.is_empty() { Json::Null } else { body(content) };
+    let content = if content.is_empty() { Json::Null } else { text_or_blocks(content) };
     object([("role", "assistant".into()), ("content", content), ("tool_calls", Json::Array(calls))])
 }
 
 fn tool_message(result: ToolResult, notes: &mut Notes) -> Json {
     let mut parts = content(result.parts, Role::Tool, notes);
     if parts.is_empty() {
-        parts.push(text_part(NO_OUTPUT));
+        parts.push(text_block(NO_OUTPUT));
     }
     object([
         ("role", "tool".into()),
         ("tool_call_id", result.wire_id.into()),
-        ("content", body(parts)),
+        ("content", text_or_blocks(parts)),
     ])
 }

@@ -4,7 +4,7 @@
 //! each provider to pass on or report. The root comes first, as a system turn.
 
 use tine_api::{PathPage, TurnView};
-use tine_core::json::Object;
+use tine_core::json::{Object, object};
 use tine_core::{Json, Role, Status, TurnId};
 use tine_store::Content;
 
@@ -122,6 +122,21 @@ pub(super) fn labeled_summary(text: &str) -> String {
 
 pub(crate) fn summary_text(block: &Json) -> Option<&str> {
     ["text", "summary", "content"].iter().find_map(|name| block.get(name)).and_then(Json::as_str)
+}
+
+/// Returns a text as a block of a request.
+pub(super) fn text_block(text: &str) -> Json {
+    object([("type", "text".into()), ("text", text.into())])
+}
+
+/// Returns the text if it is the only block, or else the blocks.
+pub(super) fn text_or_blocks(blocks: Vec<Json>) -> Json {
+    match blocks.as_slice() {
+        [only] if only.get("type").and_then(Json::as_str) == Some("text") => {
+            only.get("text").cloned().unwrap_or(Json::Null)
+        }
+        _ => Json::Array(blocks),
+    }
 }
 
 /// Reads the turns that a cut leaves of a path.
