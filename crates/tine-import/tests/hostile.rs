@@ -90,7 +90,7 @@ fn cycles_are_cut_and_nothing_is_lost() {
     let engine = engine();
     let importer = import(&engine, folder.path(), ImportSettings::default());
     assert_eq!(importer.summary.turns, 4);
-    assert_eq!(importer.notes.iter().filter(|note| note.what.contains("circle")).count(), 2);
+    assert_eq!(importer.notes.iter().filter(|note| note.what.contains("cycle")).count(), 2);
     assert!(importer.notes.iter().all(|note| note.line.is_some()));
 }
 

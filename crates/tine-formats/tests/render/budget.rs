@@ -105,7 +105,7 @@ fn a_suffix_never_begins_with_a_result_whose_call_was_cut() {
     // The one question is too far back; where a question must come first, one is made up.
     let rendering = fits(&stage, Format::Anthropic, 100);
     assert!(rendering.turns_cut > 0);
-    assert!(notes(&rendering).contains(&"added - a user's message".to_owned()));
+    assert!(notes(&rendering).contains(&"added - a user message".to_owned()));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_summary_replaces_the_turns_that_were_cut() {
         assert_eq!(rendering.text().matches("They talked a lot.").count(), 1);
         let found = notes(&rendering);
         assert!(found.contains(&"added 20.0 a summary".to_owned()), "{found:?}");
-        assert!(rendering.notes[0].why.contains("stands for 12 of them"));
+        assert!(rendering.notes[0].why.contains("replaces 12 of them"));
     }
     // Where all of it fits, nothing is moved.
     let whole = request(&fits(&stage, Format::OpenAi, 10_000));

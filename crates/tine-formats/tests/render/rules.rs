@@ -81,7 +81,7 @@ fn the_first_message_is_a_user_message_where_required() {
     assert_eq!(text(&stage.plain(Format::OpenAi), "messages/0/role"), "assistant");
     for format in [Format::Anthropic, Format::Gemini] {
         let rendering = stage.render(format);
-        assert_eq!(notes(&rendering), ["added - a user's message"]);
+        assert_eq!(notes(&rendering), ["added - a user message"]);
         valid::check(format, &request(&rendering));
     }
 }
