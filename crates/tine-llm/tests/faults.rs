@@ -37,7 +37,7 @@ fn malformed_json_is_reported_and_kept() {
     for kind in KINDS {
         let reply = Reply::new(200, "application/json", "{\"choices\": oh no}");
         let (error, trace) = fails(kind, reply, |_| {});
-        is_malformed(&error, "no JSON");
+        is_malformed(&error, "not JSON");
         assert_eq!(trace.response, b"{\"choices\": oh no}");
     }
 }

@@ -75,6 +75,6 @@ impl EventFilter {
         let has_scheme = |scheme: &&str| {
             url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         };
-        !self.in_link() && SCHEMES.iter().any(|scheme| has_scheme(&scheme))
+        !self.in_link() && SCHEMES.iter().any(has_scheme)
     }
 }

@@ -31,10 +31,9 @@ pub(super) fn leading_system(
 }
 
 fn system_text(part: Part, notes: &mut Notes) -> Option<String> {
-    let part = match part.into_text(notes) {
-        Ok(text) => return Some(text),
-        Err(part) => part,
-    };
+    if let Some(text) = part.as_text(notes) {
+        return Some(text.into_owned());
+    }
     if let Some(what) = part.describe() {
         notes.left_out(part.at, what, "a system prompt is text");
     }

@@ -81,10 +81,9 @@ fn blocks(turn: TurnParts, notes: &mut Notes) -> Vec<Block> {
 
 fn block(part: Part, role: Role, provider: Option<Format>, notes: &mut Notes) -> Option<Block> {
     let at = part.at;
-    let part = match part.into_text(notes) {
-        Ok(text) => return Some(Block { at, json: text_block(&text) }),
-        Err(part) => part,
-    };
+    if let Some(text) = part.as_text(notes) {
+        return Some(Block { at, json: text_block(&text) });
+    }
     let what = part.describe().unwrap_or_default();
     let own = provider.is_none_or(|provider| provider == Format::Anthropic);
     let json = match part.kind {

@@ -120,10 +120,9 @@ fn parts(turn: TurnParts, notes: &mut Notes) -> Vec<Json> {
 
 /// Returns the form of a part other than a call or a thought.
 fn other_part(part: Part, notes: &mut Notes) -> Option<Json> {
-    let part = match part.into_text(notes) {
-        Ok(text) => return Some(text_part(&text)),
-        Err(part) => part,
-    };
+    if let Some(text) = part.as_text(notes) {
+        return Some(text_part(&text));
+    }
     let (json, why) = match &part.kind {
         PartKind::Media(media) => (media_part(media), "Gemini requires its media type"),
         _ => (None, "Gemini does not support it"),

@@ -40,13 +40,10 @@ fn message(role: &str, content: Json) -> Json {
 fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
     let mut written = Vec::with_capacity(parts.len());
     for part in parts {
-        let part = match part.into_text(notes) {
-            Ok(text) => {
-                written.push(text_block(&text));
-                continue;
-            }
-            Err(part) => part,
-        };
+        if let Some(text) = part.as_text(notes) {
+            written.push(text_block(&text));
+            continue;
+        }
         let (json, why) = match &part.kind {
             PartKind::Media(_) if role != Role::User => {
                 (None, "only user messages can contain anything but text")

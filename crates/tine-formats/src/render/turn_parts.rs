@@ -3,6 +3,8 @@
 //! A block of a known type becomes a [`PartKind`] of its own; any other block is kept as it is, for
 //! each provider to pass on or report. The root comes first, as a system turn.
 
+use std::borrow::Cow;
+
 use tine_api::{PathPage, TurnView};
 use tine_core::json::{Object, object};
 use tine_core::{Json, Role, Status, TurnId};
@@ -87,19 +89,17 @@ impl TurnParts {
 }
 
 impl Part {
-    /// Returns the text of a part that every provider takes as text, or the part itself.
-    pub(super) fn into_text(self, notes: &mut Notes) -> Result<String, Part> {
-        match self.kind {
-            PartKind::Text(text) => Ok(text),
-            PartKind::Summary(text) => Ok(labeled_summary(&text)),
-            PartKind::Media(media) => match media.as_text() {
-                Some(text) => {
-                    notes.changed(self.at, media.describe(), "it is written as text");
-                    Ok(text)
-                }
-                None => Err(Part { at: self.at, kind: PartKind::Media(media) }),
-            },
-            kind => Err(Part { at: self.at, kind }),
+    /// Returns the text of a part that every provider takes as text.
+    pub(super) fn as_text(&self, notes: &mut Notes) -> Option<Cow<'_, str>> {
+        match &self.kind {
+            PartKind::Text(text) => Some(Cow::Borrowed(text)),
+            PartKind::Summary(text) => Some(Cow::Owned(labeled_summary(text))),
+            PartKind::Media(media) => {
+                let text = media.as_text()?;
+                notes.changed(self.at, media.describe(), "it is written as text");
+                Some(Cow::Owned(text))
+            }
+            _ => None,
         }
     }
 
