@@ -1,4 +1,4 @@
-//! The floor: the same SQLite with the same settings, one table, one key, one row an append.
+//! The baseline: the same SQLite with the same settings, one table, one key, one row per append.
 
 use std::path::Path;
 

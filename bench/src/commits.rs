@@ -1,4 +1,4 @@
-//! Commits: making one whose rings are kept, comparing two, merging; and rings themselves.
+//! Commits: creating one with cached rings, diffs, merges; and computing rings.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,10 +13,10 @@ use crate::timing::time_each;
 use crate::workload::conversation;
 use crate::{Error, row};
 
-/// Turns of an append.
+/// Turns per append.
 const BATCH: usize = 1_000;
 
-/// Commits whose median is told.
+/// Commits per median.
 const AGAIN: usize = 9;
 
 pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
@@ -103,7 +103,7 @@ const SYLLABLES: [&str; 20] = [
     "ton", "mi", "sho", "lar", "be", "ven",
 ];
 
-/// Sentences of words out of thousands, half of them small ones, as in chats.
+/// Returns sentences of words out of thousands, half of them stop words, as in chats.
 fn message(number: usize) -> Message {
     let mut state = number as u64 + 1;
     let mut next = |below: usize| {
@@ -126,7 +126,7 @@ fn message(number: usize) -> Message {
     Message::text(role, text)
 }
 
-/// A megabyte of chat text, on one core.
+/// Computes the rings of a megabyte of chat text, on one core.
 fn rings(turns: usize) {
     let mut bytes = 0;
     let begun = Instant::now();

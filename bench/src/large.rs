@@ -1,4 +1,4 @@
-//! A store of very many turns: what opening, memory, disk and the hot acts cost there.
+//! A store with very many turns: opening, memory, disk and the most frequent calls.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::timing::{per_second, time_each};
 use crate::workload::{conversation, message};
 use crate::{Error, row};
 
-/// Conversations that the turns are spread over, written in turns as if all went on at once.
+/// Conversations over which the turns are spread, written in parallel.
 const CONVERSATIONS: usize = 100;
 
-/// Turns of one conversation in one append.
+/// Turns of one conversation per append.
 const BATCH: usize = 10;
 
 pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
@@ -62,18 +62,18 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing but how large the file of such a store is.
+/// Measures only the size of the file.
 pub(crate) fn measure_disk(folder: &Path, turns: usize) -> Result<(), Error> {
     let store = folder.join("large");
     let raw = fill(&store, turns)?;
     disk(&store, raw, "hot")
 }
 
-/// The word by which this program is told to open a store and write to it until it is killed.
+/// The argument by which this program opens a store and writes to it until it is killed.
 pub(crate) const OPEN_AND_WRITE: &str = "open-and-write";
 
-/// Opens a store in a process of its own, says how long that took and how much memory it has
-/// then, and appends until somebody ends it.
+/// Opens a store in a process of its own, prints the time and the memory that this took, and appends
+/// until the process is killed.
 pub(crate) fn open_and_write(store: &Path) -> Result<(), Error> {
     let started = Instant::now();
     let engine = Engine::new(SqliteStore::open(store)?);
@@ -90,7 +90,7 @@ pub(crate) fn open_and_write(store: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Kills a process that writes, again and again, and opens what it left behind.
+/// Kills a writing process repeatedly, and opens the store after it.
 fn killed(store: &Path) -> Result<(), Error> {
     let mut took = Vec::new();
     let mut memory = String::new();
@@ -122,7 +122,7 @@ fn killed(store: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the store and answers how many bytes of messages are in it.
+/// Creates the store; returns the size of its messages.
 fn fill(store: &Path, turns: usize) -> Result<u64, Error> {
     let engine = Engine::new(SqliteStore::open(store)?);
     let call = Call::by("bench");

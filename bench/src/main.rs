@@ -1,25 +1,25 @@
-//! Measures Tine beside the bare engine that it stands on, in one run on one machine.
+//! Measures Tine beside bare SQLite, in one run on one machine.
 //!
 //! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--restored] [--commits] [--keep] [--folder DIR]`
 //!
-//! `--lone N` measures nothing but N appends by one writer, with and without keys, in turns with
-//! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
-//! `--large N` nothing but a store of N turns, `--disk N` nothing but how large its file is.
+//! `--lone N` measures only N appends by one writer, with and without keys, alternating with bare
+//! inserts; `--paths N` only a path of 10,000 turns, N times, parsed and as bytes; `--large N` only a
+//! store of N turns, `--disk N` only the size of its file.
 //!
 //! `--postgres ADDRESS [--seconds S] [--turns N]` measures the store on PostgreSQL beside bare
-//! statements on the same server, and how appends fare up to N turns; with `--grow` nothing but
-//! the latter.
+//! statements on the same server, and appends up to N turns; with `--grow` only the latter.
 //!
 //! `--peer ROW` measures one row of `scripts/bench-peers` in the store that `--folder` names.
 //!
-//! `--bare N` prints the median of N bare inserts. `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
-//! their rate: what `scripts/bench-http` compares the server with.
+//! `--bare N` prints the median of N bare inserts. `--writers N [--seconds S]` measures only N threads
+//! that append with keys, and prints their rate, with which `scripts/bench-http` compares the server.
 //!
-//! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
-//! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
-//! machine and the moment. `--million` adds a store of a million turns; `--search`
-//! measures searching alone, in 100,000 turns; `--restored` turns that are placed by their slots; `--commits` commits and rings; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
-//! preload the fault rig's shim with a delay (see docs/performance.md).
+//! Every durable figure has a baseline beside it: the same SQLite with the same settings writes the
+//! same bytes into one table with one key. Read the ratios; absolute figures depend on the machine and
+//! its load. `--million` adds a store of a million turns; `--search` measures only searches, in 100,000
+//! turns; `--restored` turns that are stored by their slots; `--commits` commits and rings; `--keep`
+//! keeps the stores. For a disk with slower syncs, preload the fault rig's shim with a delay (see
+//! docs/performance.md).
 
 mod baseline;
 mod commits;
@@ -47,7 +47,7 @@ use crate::workload::{conversation, fill, message};
 
 type Error = Box<dyn std::error::Error>;
 
-/// How much work to do.
+/// The amount of work.
 struct Scale {
     appends: usize,
     depth: usize,
@@ -156,7 +156,7 @@ pub(crate) fn row(what: &str, figure: String, beside: String) {
     println!("| {what} | {figure} | {beside} |");
 }
 
-/// One writer and eight, each append acknowledged after it is on disk.
+/// Measures one writer and eight; each append is acknowledged after it is on disk.
 fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
     let bare = baseline::Bare::open(&folder.join("bare.db"))?;
     let bare_one = time_each(scale.appends, |number| bare.insert(number))?;
@@ -191,7 +191,7 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
     Ok(())
 }
 
-/// One writer and the bare insert in turns, so that both meet the same moods of the machine.
+/// Measures one writer alternating with the bare insert, so that both see the same load.
 fn lone(folder: &Path, appends: usize) -> Result<(), Error> {
     const ROUND: usize = 500;
     let bare = baseline::Bare::open(&folder.join("bare.db"))?;
@@ -227,7 +227,7 @@ fn lone(folder: &Path, appends: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The last turns of a path, page by page.
+/// Reads the last turns of a path, page by page.
 fn pages(
     engine: &Engine,
     call: &Call,
@@ -246,14 +246,14 @@ fn pages(
     }
 }
 
-/// The same as bytes to send.
+/// Reads the same turns as bytes to send.
 fn send(engine: &Engine, call: &Call, id: &ConversationId, turns: usize) -> Result<(), Error> {
     pages(engine, call, PathQuery::of(id.clone()), turns, |page| {
         assert!(!serde_json::to_vec(&Answer::new(&call.project, page)).expect("JSON").is_empty());
     })
 }
 
-/// A path of 10,000 turns, parsed and as bytes in turns.
+/// Reads a path of 10,000 turns, alternately parsed and as bytes.
 fn paths(folder: &Path, times: usize) -> Result<(), Error> {
     const TURNS: usize = 10_000;
     let engine = Engine::new(SqliteStore::open(&folder.join("paths"))?);
@@ -275,7 +275,7 @@ fn paths(folder: &Path, times: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that append, each to a conversation of its own; appends in a second, all together.
+/// Returns the appends per second of threads that append, each to its own conversation.
 fn append_at_once(
     store: &Path,
     writers: usize,
@@ -312,7 +312,7 @@ fn append_at_once(
     Ok(per_second(done, duration))
 }
 
-/// A whole list sent again with one new message, as chat-completion clients do.
+/// Sends a whole list again with one new message, as chat-completion clients do.
 fn resend(engine: &Engine, call: &Call, samples: usize) -> Result<(), Error> {
     for length in [300, 3_000] {
         let id = conversation(engine, call, &format!("resent-{length}"))?;
@@ -328,7 +328,7 @@ fn resend(engine: &Engine, call: &Call, samples: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same acts in a short and in a long conversation, and what reading costs in the long one.
+/// Measures the same calls in a short and in a long conversation, and reading in the long one.
 fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
     let store = folder.join("deep");
     let engine = Engine::new(SqliteStore::open(&store)?);

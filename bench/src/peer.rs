@@ -1,5 +1,5 @@
-//! One row of `scripts/bench-peers`, in process: the same work over the same messages as the
-//! other systems there, on stores that the server has filled. Prints seconds, as JSON.
+//! A row of `scripts/bench-peers`, in process: the same work over the same messages as the other
+//! systems, on stores that the server has filled. Prints seconds, as JSON.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -15,16 +15,16 @@ use tine_sqlite::SqliteStore;
 use crate::Error;
 use crate::workload::conversation;
 
-/// Words and how often each stands in some text; see `bench/peers/workload.py`.
+/// Words with their frequency in texts; see `bench/peers/workload.py`.
 const WORDS: &str = include_str!("../peers/words.txt");
 
-/// Messages whose words differ.
+/// Messages with different words.
 const POOL: usize = 1_024;
 
-/// Samples taken, however long they last.
+/// The minimum number of samples, however long they take.
 const FEWEST: usize = 3;
 
-/// What is asked for on the command line.
+/// The command-line options.
 pub(crate) struct PeerOptions<'a> {
     pub(crate) row: &'a str,
     pub(crate) conversation: &'a str,
@@ -158,7 +158,7 @@ pub(crate) fn measure(store: &Path, options: &PeerOptions<'_>) -> Result<(), Err
     Ok(())
 }
 
-/// Seconds that each took: so many, or as many as there is time for.
+/// Returns the seconds of each sample: the given number, or as many as there is time for.
 fn sample(
     options: &PeerOptions<'_>,
     mut work: impl FnMut(usize) -> Result<(), Error>,
@@ -175,7 +175,7 @@ fn sample(
     Ok(seconds)
 }
 
-/// Appends in a second by clients at once, each to a conversation of its own.
+/// Returns the appends per second of concurrent clients, each with its own conversation.
 fn clients(store: &Path, options: &PeerOptions<'_>, messages: &Messages) -> Result<f64, Error> {
     let engine = Arc::new(Engine::new(SqliteStore::open(store)?));
     let ready = Barrier::new(options.clients);

@@ -1,7 +1,7 @@
-//! The store on PostgreSQL beside bare statements on the same server, in turns.
+//! The store on PostgreSQL beside bare statements on the same server, alternately.
 //!
-//! A bare insert is one row with one key, of the same bytes as a turn, committed by itself, by as
-//! many clients over as many connections. A bare scan reads the same rows of the same table.
+//! A bare insert is one row with one key, of the same size as a turn, committed by itself, by as many
+//! clients over as many connections. A bare scan reads the same rows of the same table.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::{Error, row};
 /// Turns of the path that is read.
 const PATH: usize = 10_000;
 
-/// Rounds of each comparison: what is compared takes turns.
+/// Rounds of each comparison; the compared operations alternate.
 const ROUNDS: usize = 3;
 
 /// A connection without a store.
@@ -46,7 +46,7 @@ impl Bare {
         Ok(self.runtime.block_on(self.client.prepare(sql))?)
     }
 
-    /// What the server's figures depend on most.
+    /// Returns the settings that affect the server's figures most.
     fn settings(&self) -> Result<String, Error> {
         let sql = "SELECT string_agg(name || ' ' || setting, ', ' ORDER BY name) FROM pg_settings \
                    WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
@@ -67,7 +67,7 @@ fn text_of(number: usize) -> Vec<u8> {
     }
 }
 
-/// Measures everything, or without a time for it only how appends fare up to so many turns.
+/// Measures everything, or without `seconds` only appends up to a number of turns.
 pub(crate) fn measure(address: &str, seconds: Option<Duration>, turns: usize) -> Result<(), Error> {
     let schema = format!("tine_bench_{}", std::process::id());
     let bare = Bare::connect(address)?;
@@ -198,7 +198,7 @@ fn read_path(engine: &Engine, call: &Call, id: &ConversationId) -> Result<(), Er
     Ok(())
 }
 
-/// An append at the end of a conversation, as it and the store grow.
+/// Measures an append at the end of a conversation while it and the store grow.
 fn flat(engine: &Engine, most: usize) -> Result<(), Error> {
     let call = Call::by("bench");
     let id = conversation(engine, &call, "growing")?;

@@ -1,4 +1,4 @@
-//! Turns of a host that tracks no branches, one after the other, beside the bare engine.
+//! Turns of a host that tracks no branches, one after the other, beside the baseline.
 
 use std::path::Path;
 

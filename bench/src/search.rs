@@ -1,7 +1,7 @@
-//! Searching: how fast turns are indexed, how large the index is, how long a search takes.
+//! Search: indexing speed, size of the index, and latency.
 //!
-//! The texts follow Zipf's law over twenty thousand made-up words, so that some words are in most
-//! turns and most words in few; every tenth turn is in Chinese characters.
+//! The words follow Zipf's law over twenty thousand made-up words, so that some are in most turns and
+//! most in few; every tenth turn is in Chinese characters.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,18 +15,18 @@ use crate::timing::time_each;
 use crate::workload::conversation;
 use crate::{Error, row};
 
-/// Conversations that the turns are spread over.
+/// Conversations over which the turns are spread.
 const CONVERSATIONS: usize = 50;
 
-/// Turns of one append: most of the log is small operations.
+/// Turns per append: most of the log is small operations.
 const BATCH: usize = 4;
 
 const WORDS: usize = 20_000;
 
-/// Numbers that depend on nothing but the first.
-struct Dice(u64);
+/// Random numbers from a seed.
+struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     fn next(&mut self) -> f64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -39,7 +39,7 @@ impl Dice {
     }
 }
 
-/// Returns the word of a rank: frequent ones are short.
+/// Returns the word of a rank; frequent ones are short.
 fn word(rank: usize) -> String {
     let syllables = ["ka", "to", "ri", "men", "sol", "ve", "du", "pan", "ist", "or", "le", "gar"];
     let mut text = String::new();
@@ -52,27 +52,27 @@ fn word(rank: usize) -> String {
 }
 
 fn text(number: usize, words: &[String]) -> String {
-    let mut dice = Dice(number as u64 * 7_919 + 1);
+    let mut rng = SeededRng(number as u64 * 7_919 + 1);
     let mut text = String::new();
     if number % 10 == 9 {
         while text.len() < 600 {
-            let code = 0x4e00 + (3_000.0_f64).powf(dice.next()) as u32;
+            let code = 0x4e00 + (3_000.0_f64).powf(rng.next()) as u32;
             text.push(char::from_u32(code).unwrap_or('的'));
-            if dice.next() < 0.05 {
+            if rng.next() < 0.05 {
                 text.push('，');
             }
         }
         return text;
     }
-    let length = 200 + (dice.next() * 1_400.0) as usize;
+    let length = 200 + (rng.next() * 1_400.0) as usize;
     while text.len() < length {
-        text.push_str(&words[dice.rank()]);
-        text.push(if dice.next() < 0.1 { '\n' } else { ' ' });
+        text.push_str(&words[rng.rank()]);
+        text.push(if rng.next() < 0.1 { '\n' } else { ' ' });
     }
     text
 }
 
-/// Lets the disk come to rest, so that what was written before does not slow down what follows.
+/// Waits for the disk, so that earlier writes do not slow down what follows.
 fn settle() -> Result<(), Error> {
     std::process::Command::new("sync").status()?;
     Ok(())

@@ -1,10 +1,10 @@
-//! Timing by the clock on the wall, for people to read. No test looks at it.
+//! Timing by the wall clock, for people to read. No test depends on it.
 
 use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// How long each of several equal pieces of work took.
+/// The durations of several equal pieces of work.
 pub(crate) struct Samples {
     sorted: Vec<Duration>,
 }
@@ -33,13 +33,13 @@ impl Samples {
         format!("p50 {median:.1?}, p99 {p99:.1?}, {:.0}/s", self.rate())
     }
 
-    /// Returns how many times the other's median this one's is.
+    /// Returns the ratio of the medians.
     pub(crate) fn ratio(&self, other: &Samples) -> String {
         format!("{:.2}×", self.median().as_secs_f64() / other.median().as_secs_f64())
     }
 }
 
-/// Does a piece of work so many times, timing each.
+/// Does a piece of work a number of times and times each.
 pub(crate) fn time_each(
     times: usize,
     mut work: impl FnMut(usize) -> Result<(), Error>,
@@ -54,7 +54,7 @@ pub(crate) fn time_each(
     Ok(Samples { sorted })
 }
 
-/// Does a piece of work for so long, and answers how often it was done.
+/// Does a piece of work for a time, and returns how often.
 pub(crate) fn time_for(
     duration: Duration,
     mut work: impl FnMut(usize) -> Result<(), Error>,

@@ -1,4 +1,4 @@
-//! Conversations that look like chats: messages of about a kilobyte, never two alike.
+//! Conversations that look like chats: different messages of about a kilobyte.
 
 use tine_core::{ConversationId, Message, Role};
 use tine_engine::{Append, Call, Engine, NewConversation};
@@ -11,7 +11,7 @@ const WORDS: [&str; 24] = [
     "Monday", "spring", "again",
 ];
 
-/// About a kilobyte of words that depend on the number.
+/// Returns about a kilobyte of words that depend on the number.
 pub(crate) fn message(number: usize) -> Message {
     let mut text = format!("{number}:");
     let mut state = number as u64;
@@ -33,7 +33,7 @@ pub(crate) fn conversation(
     Ok(engine.create_conversation(call, NewConversation::named(name)?)?.id)
 }
 
-/// Appends so many turns, a thousand a call.
+/// Appends turns, a thousand per call.
 pub(crate) fn fill(
     engine: &Engine,
     call: &Call,

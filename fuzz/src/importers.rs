@@ -1,5 +1,5 @@
-//! Files of other programs, as any of the readers takes them: whatever the file, no reader panics,
-//! and what has landed verifies. Given again, nothing is added.
+//! Importers: no file makes a reader panic, and what was imported passes verification. A second import
+//! adds nothing.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tine_import::importer::{ImportSettings, Importer};
 use tine_import::{Bounds, ImportFormat, detect};
 use tine_store::MemoryStore;
 
-/// The file is read as what it seems to be, and as one format more, which its length picks.
+/// Imports a file in its detected format, and in a second one that depends on its length.
 pub fn import(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("input");
@@ -30,7 +30,7 @@ pub fn import(data: &[u8]) {
     }
 }
 
-/// How many turns were new.
+/// Imports a file; returns the number of new turns.
 fn land(engine: &Engine, file: &std::path::Path, format: Option<ImportFormat>) -> u64 {
     let Ok(plan) = detect::plan(&[file.to_owned()], format) else { return 0 };
     let bounds = Bounds { unpacked_bytes: 1 << 20, unpacked_ratio: 10, ..Bounds::default() };

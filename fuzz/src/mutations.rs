@@ -1,11 +1,11 @@
 //! The short form of fuzzing: mutations of a small corpus, the same in every run. The tests of the
-//! crates whose decoders are looked at compile this file.
+//! crates with the decoders compile this file.
 
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-/// Pieces that decoders stumble over.
+/// Byte strings that decoders often handle wrongly.
 const PIECES: [&str; 24] = [
     "\"",
     "\\",
@@ -33,10 +33,10 @@ const PIECES: [&str; 24] = [
     "-9223372036854775809",
 ];
 
-/// Numbers that look random and are the same in every run.
-pub struct Dice(pub u64);
+/// Random numbers, the same in every run.
+pub struct SeededRng(pub u64);
 
-impl Dice {
+impl SeededRng {
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -46,18 +46,18 @@ impl Dice {
     }
 }
 
-/// Something of the corpus, altered in a few places.
-pub fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut data = corpus[dice.below(corpus.len())].clone();
-    for _ in 0..=dice.below(3) {
-        let at = dice.below(data.len() + 1);
-        let end = (at + 1 + dice.below(8)).min(data.len());
-        match dice.below(10) {
-            0 if at < data.len() => data[at] ^= 1 << dice.below(8),
-            1 if at < data.len() => data[at] = u8::try_from(dice.below(256)).expect("a byte"),
+/// Returns a member of the corpus with a few changes.
+pub fn mutate(rng: &mut SeededRng, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut data = corpus[rng.below(corpus.len())].clone();
+    for _ in 0..=rng.below(3) {
+        let at = rng.below(data.len() + 1);
+        let end = (at + 1 + rng.below(8)).min(data.len());
+        match rng.below(10) {
+            0 if at < data.len() => data[at] ^= 1 << rng.below(8),
+            1 if at < data.len() => data[at] = u8::try_from(rng.below(256)).expect("a byte"),
             2 if at < end => drop(data.drain(at..end)),
             3 => {
-                let piece = PIECES[dice.below(PIECES.len())];
+                let piece = PIECES[rng.below(PIECES.len())];
                 data.splice(at..at, piece.bytes());
             }
             4 if at < end => {
@@ -68,13 +68,13 @@ pub fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
             6 => {
                 // A digit by another one, wherever the next one is.
                 if let Some(digit) = data.iter_mut().skip(at).find(|byte| byte.is_ascii_digit()) {
-                    *digit = b'0' + u8::try_from(dice.below(10)).expect("a digit");
+                    *digit = b'0' + u8::try_from(rng.below(10)).expect("a digit");
                 }
             }
-            7..=8 => lines(dice, &mut data),
+            7..=8 => lines(rng, &mut data),
             _ => {
-                let other = &corpus[dice.below(corpus.len())];
-                let from = dice.below(other.len() + 1);
+                let other = &corpus[rng.below(corpus.len())];
+                let from = rng.below(other.len() + 1);
                 data.truncate(at);
                 data.extend_from_slice(&other[from..]);
             }
@@ -84,10 +84,10 @@ pub fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Drops, repeats or swaps whole lines.
-fn lines(dice: &mut Dice, data: &mut Vec<u8>) {
+fn lines(rng: &mut SeededRng, data: &mut Vec<u8>) {
     let mut lines: Vec<Vec<u8>> = data.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-    let (one, other) = (dice.below(lines.len()), dice.below(lines.len()));
-    match dice.below(3) {
+    let (one, other) = (rng.below(lines.len()), rng.below(lines.len()));
+    match rng.below(3) {
         0 => drop(lines.remove(one)),
         1 => lines.insert(other, lines[one].clone()),
         _ => lines.swap(one, other),
@@ -95,10 +95,10 @@ fn lines(dice: &mut Dice, data: &mut Vec<u8>) {
     *data = lines.join(&b'\n');
 }
 
-/// How many times as many mutations are made.
+/// The variable that multiplies the number of mutations.
 const TIMES: &str = "TINE_FUZZ_TIMES";
 
-/// Gives every file of a folder and so many mutations of them to a target.
+/// Passes every file of a folder, and a number of mutations, to a target.
 pub fn run(folder: &Path, check: fn(&[u8]), rounds: usize) {
     let times = std::env::var(TIMES).ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     let rounds = rounds.saturating_mul(times);
@@ -107,15 +107,15 @@ pub fn run(folder: &Path, check: fn(&[u8]), rounds: usize) {
     files.sort();
     let corpus: Vec<Vec<u8>> =
         files.iter().map(|path| fs::read(path).expect("a readable corpus")).collect();
-    let mut dice = Dice(0x7469_6e65 + files.len() as u64);
-    let mutated = (0..rounds).map(|_| mutate(&mut dice, &corpus));
+    let mut rng = SeededRng(0x7469_6e65 + files.len() as u64);
+    let mutated = (0..rounds).map(|_| mutate(&mut rng, &corpus));
     for input in corpus.iter().cloned().chain(mutated) {
         let ended = catch_unwind(|| check(&input));
         assert!(ended.is_ok(), "{folder:?}: {:?}", String::from_utf8_lossy(&input));
     }
 }
 
-/// The files of a folder and of those in it.
+/// Finds the files in a folder and its subfolders.
 fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a readable corpus") {
         let path = entry.expect("a readable corpus").path();

@@ -1,5 +1,5 @@
-//! Lines of JSON-RPC, as a client sends them to `tine acp`: whatever they are, nothing panics, every
-//! line that is answered is answered in one line of JSON, and what was recorded verifies.
+//! JSON-RPC lines, as a client sends them to `tine acp`: none makes it panic, every answer is one line
+//! of JSON, and what was recorded passes verification.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ impl Write for Written {
     }
 }
 
-/// What a client says first.
+/// The first lines of a client.
 const HELLO: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
     "\n",
@@ -30,7 +30,7 @@ const HELLO: &str = concat!(
     "\n"
 );
 
-/// Whole input of one client, who has a session: `SESSION` stands for its id.
+/// Runs the input of a client with a session; `SESSION` stands for its id.
 pub fn rpc(data: &[u8]) {
     let now = "2026-06-01T00:00:00Z".parse().expect("a time");
     let (clock, entropy) = (Arc::new(ManualClock::new(now, 1)), Arc::new(FixedEntropy::new(1)));
@@ -49,7 +49,7 @@ pub fn rpc(data: &[u8]) {
     assert!(found.problems.is_empty(), "{:?}", found.problems);
 }
 
-/// Everything that the agent says to an input.
+/// Returns the agent's answers to an input.
 fn said(agent: &Agent, input: &[u8]) -> Vec<serde_json::Value> {
     let written = Written::default();
     tine_acp::serve(agent, input, written.clone()).expect("bytes in memory can be read");

@@ -1,7 +1,7 @@
-//! What must hold for every input, one function for each decoder. A function that returns is
-//! content; one that panics has found something.
+//! The properties that hold for every input, with a function for each decoder. A function that panics
+//! has found a bug.
 //!
-//! The same file is compiled by the long form (libFuzzer, in this folder) and by the short one
+//! This file is compiled by the long form (libFuzzer, in this folder) and by the short one
 //! (`crates/tine-formats/tests/fuzz`).
 
 use sha2::{Digest as _, Sha256};
@@ -11,14 +11,14 @@ use tine_engine::{Call, Engine, Page};
 use tine_formats::bundle::{read_bundle, verify_bundle};
 use tine_store::MemoryStore;
 
-/// Nesting that both readers allow.
+/// The nesting that both readers allow.
 const DEPTH: usize = 100;
 
-/// Larger integers are kept exactly here and rounded to doubles by others.
+/// Larger integers are exact here and rounded to doubles by the other reader.
 const EXACT_IN_A_DOUBLE: f64 = 9_007_199_254_740_991.0;
 
-/// The reader and the canonicaliser: a value that is read and written is read back as the same
-/// value and written as the same bytes; others read and write it in the same way.
+/// The reader and the canonical form: a value that is written and read again is the same, with the
+/// same bytes; another implementation agrees.
 pub fn json(data: &[u8]) {
     let theirs = serde_json::from_slice::<serde_json::Value>(data);
     match json::parse(data, DEPTH) {
@@ -57,8 +57,8 @@ fn has_large_number(value: &Json) -> bool {
     }
 }
 
-/// Messages as every surface takes them, one or a list: refused with a sentence, or kept in a
-/// form that says the same when it is read again.
+/// Messages as every surface takes them, one or a list: rejected with an error, or kept in a form that
+/// reads back as the same.
 pub fn message(data: &[u8]) {
     let limits = Limits::default();
     let Ok(value) = json::parse(data, limits.json_depth) else {
@@ -87,7 +87,7 @@ pub fn message(data: &[u8]) {
     }
 }
 
-/// Turn references: what is understood keeps its spelling.
+/// Turn references: a valid one keeps its spelling.
 pub fn reference(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -101,7 +101,7 @@ pub fn reference(data: &[u8]) {
     }
 }
 
-/// Instants: one spelling each.
+/// Timestamps: each has one spelling.
 pub fn timestamp(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -115,7 +115,7 @@ pub fn timestamp(data: &[u8]) {
     }
 }
 
-/// Bundles: refused with nothing stored, or stored as something that verifies.
+/// Bundles: rejected with nothing stored, or stored so that verification passes.
 pub fn bundle(data: &[u8]) {
     let engine = Engine::new(MemoryStore::new());
     let call = Call::by("fuzz");
@@ -138,13 +138,13 @@ pub fn bundle(data: &[u8]) {
     }
 }
 
-/// The same for bundles whose last line is always right: what is altered gets as far as the
-/// hashes, the links and the engine.
+/// Bundles whose end line is always correct, so that mutations reach the hashes, the links and the
+/// engine.
 pub fn sealed_bundle(data: &[u8]) {
     bundle(&sealed(data));
 }
 
-/// The lines of a bundle with an end line that fits them.
+/// Returns the lines of a bundle with a correct end line.
 pub fn sealed(data: &[u8]) -> Vec<u8> {
     let mut lines = data.to_vec();
     if !lines.ends_with(b"\n") {

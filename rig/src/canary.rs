@@ -1,19 +1,18 @@
-//! Tests of the tests: each seeded defect must be caught, and soon.
+//! Tests of the rig itself: each seeded defect must be caught quickly.
 
-use crate::Fault;
+use crate::RigError;
 use crate::defects::Defect;
 use crate::programs::Programs;
 use crate::report::Violation;
 use crate::{crowd, faults, power};
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Images, runs with a fault, or hundreds of calls of a crowd, within which a defect must be
     /// caught.
     #[arg(long, default_value_t = 1_000)]
     pub within: usize,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Only this defect.
@@ -21,19 +20,18 @@ pub struct Options {
     pub defect: Option<Defect>,
 }
 
-/// How a defect fared.
+/// The result for a defect.
 #[derive(Clone, Debug)]
-pub struct Caught {
-    /// Which.
+pub struct CanaryResult {
     pub defect: Defect,
-    /// After how many images, runs or rounds.
+    /// The number of images, runs or rounds.
     pub after: usize,
-    /// By what; `None` when it was missed.
+    /// The violation that revealed it; `None` if it was missed.
     pub by: Option<Violation>,
 }
 
-/// Lets every defect loose.
-pub fn run(programs: &Programs, options: &Options) -> Result<Vec<Caught>, Fault> {
+/// Runs the rig with every defect.
+pub fn run(programs: &Programs, options: &Options) -> Result<Vec<CanaryResult>, RigError> {
     let defects = Defect::ALL.into_iter();
     defects
         .filter(|defect| options.defect.is_none_or(|only| only == *defect))
@@ -41,7 +39,11 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Vec<Caught>, Fault>
         .collect()
 }
 
-fn caught(programs: &Programs, options: &Options, defect: Defect) -> Result<Caught, Fault> {
+fn caught(
+    programs: &Programs,
+    options: &Options,
+    defect: Defect,
+) -> Result<CanaryResult, RigError> {
     let seed = options.seed;
     let tally = match defect {
         // Only an error can be swallowed.
@@ -89,5 +91,5 @@ fn caught(programs: &Programs, options: &Options, defect: Defect) -> Result<Caug
             },
         )?,
     };
-    Ok(Caught { defect, after: tally.cases, by: tally.violations.into_iter().next() })
+    Ok(CanaryResult { defect, after: tally.cases, by: tally.violations.into_iter().next() })
 }

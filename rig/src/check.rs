@@ -12,32 +12,30 @@ use tine_engine::Engine;
 use tine_sqlite::{OpenOptions, SqliteStore};
 use tine_store::{OpenMode, Store, StoreError};
 
-use crate::chance::Chance;
 use crate::marks::Progress;
 use crate::plan::WorkPlan;
 use crate::report::{BrokenGuarantee, Violation};
 use crate::seeded::SeededRuntime;
+use crate::seeded_rng::SeededRng;
 use crate::state;
 
-/// What must be there of one worker.
+/// What the store must contain of one worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'e> {
-    /// What it was doing.
     pub plan: &'e WorkPlan,
-    /// How far it had come.
     pub progress: Progress,
 }
 
-/// A store in which nothing is missing.
+/// The result of a check without violations.
 #[derive(Clone, Debug, Default)]
-pub struct Sound {
-    /// Acknowledged calls that were looked for.
+pub struct CheckedStore {
+    /// Acknowledged calls that were checked.
     pub calls: usize,
-    /// How many steps of each worker are in it now.
+    /// The number of steps of each worker in the store.
     pub positions: Vec<usize>,
 }
 
-/// Calls with a key that are made again for each worker.
+/// Calls with a key that are repeated for each worker.
 const REPEATS: usize = 2;
 
 /// Opens a store as its owner would after a crash.
@@ -47,29 +45,29 @@ pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<SqliteStore, V
         .map_err(|error| Violation::new(BrokenGuarantee::Unopenable, error.to_string()))
 }
 
-/// Everything recomputed.
+/// Verifies everything in a store.
 pub fn verify(engine: &Engine) -> Result<(), Violation> {
     let verified = engine
         .verify()
-        .map_err(|error| Violation::new(BrokenGuarantee::Half, error.to_string()))?;
+        .map_err(|error| Violation::new(BrokenGuarantee::Inconsistent, error.to_string()))?;
     match verified.problems.first() {
         None => Ok(()),
         Some(problem) => {
             let what = format!("verify: {}: {}", problem.record, problem.why);
-            Err(Violation::new(BrokenGuarantee::Half, what))
+            Err(Violation::new(BrokenGuarantee::Inconsistent, what))
         }
     }
 }
 
-/// Checks that everything acknowledged to the workers is there.
-pub fn judge(
+/// Checks that everything acknowledged to the workers is stored.
+pub fn check_store(
     folder: &Path,
     expected: &[Expected<'_>],
-    chance: &mut Chance,
-) -> Result<Sound, Violation> {
+    rng: &mut SeededRng,
+) -> Result<CheckedStore, Violation> {
     let acknowledged = expected.iter().any(|worker| worker.progress.answered > 0);
     let store: Arc<dyn Store> = Arc::new(open(folder, acknowledged)?);
-    let mut sound = Sound::default();
+    let mut checked = CheckedStore::default();
     let mut verified = false;
     for worker in expected {
         let runtime = SeededRuntime::new(worker.plan.seed, worker.plan.worker);
@@ -79,22 +77,22 @@ pub fn judge(
             verified = true;
         }
         let mut position = position(&*store, worker)?;
-        repeat(&*store, &engine, &runtime, worker.plan, position, chance)?;
-        if chance.one_in(3) && position < worker.plan.steps.len() {
+        repeat(&*store, &engine, &runtime, worker.plan, position, rng)?;
+        if rng.one_in(3) && position < worker.plan.steps.len() {
             go_on(&*store, &engine, &runtime, worker.plan, position)?;
             position += 1;
         }
-        sound.calls += worker.progress.answered;
-        sound.positions.push(position);
+        checked.calls += worker.progress.answered;
+        checked.positions.push(position);
     }
-    Ok(sound)
+    Ok(checked)
 }
 
 fn unreadable(error: &StoreError) -> Violation {
-    Violation::new(BrokenGuarantee::Half, format!("reading it all: {error}"))
+    Violation::new(BrokenGuarantee::Inconsistent, format!("reading it all: {error}"))
 }
 
-/// Returns how many steps of the plan the store holds.
+/// Returns how many steps of the plan are in the store.
 fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation> {
     let Expected { plan, progress } = worker;
     let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
@@ -117,7 +115,7 @@ fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation
         None => {
             let wanted = plan.text_after(progress.answered, &[]).unwrap_or_default();
             Violation::new(
-                BrokenGuarantee::Half,
+                BrokenGuarantee::Inconsistent,
                 format!(
                     "worker {} after {} answered steps: {}",
                     plan.worker,
@@ -129,19 +127,19 @@ fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation
     })
 }
 
-/// Makes calls with a key again: they must be answered as the first time and add nothing.
+/// Repeats calls with a key: they must get the first answer and add nothing.
 fn repeat(
     store: &dyn Store,
     engine: &Engine,
     runtime: &SeededRuntime,
     plan: &WorkPlan,
     position: usize,
-    chance: &mut Chance,
+    rng: &mut SeededRng,
 ) -> Result<(), Violation> {
     let keyed = plan.keyed_before(position);
     // The newest is the one whose answer may have been lost on the way.
     let mut again: Vec<usize> = keyed.last().copied().into_iter().collect();
-    again.extend((1..REPEATS).filter_map(|_| chance.pick(&keyed).copied()));
+    again.extend((1..REPEATS).filter_map(|_| rng.pick(&keyed).copied()));
     for number in again {
         let step = &plan.steps[number];
         runtime.step(plan.steps.len() + 1);
@@ -161,7 +159,7 @@ fn repeat(
     Ok(())
 }
 
-/// Makes the next step: what survived must be good to build on.
+/// Makes the next step, to check that the store can still be written.
 fn go_on(
     store: &dyn Store,
     engine: &Engine,
@@ -174,14 +172,14 @@ fn go_on(
     let ended = step.request.run(engine, &step.call);
     if ended != step.ended {
         let what = format!("step {position} after recovery: {ended:?} instead of {:?}", step.ended);
-        return Err(Violation::new(BrokenGuarantee::Half, what));
+        return Err(Violation::new(BrokenGuarantee::Inconsistent, what));
     }
     let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
     if state::digest(&text) != plan.states[position + 1] {
         let wanted = plan.text_after(position + 1, &[]).unwrap_or_default();
         let difference = state::first_difference(&wanted, &text);
         let what = format!("after step {position} on the recovered store: {difference}");
-        return Err(Violation::new(BrokenGuarantee::Half, what));
+        return Err(Violation::new(BrokenGuarantee::Inconsistent, what));
     }
     Ok(())
 }

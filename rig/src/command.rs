@@ -1,7 +1,7 @@
-//! kill −9 over the `tine` command itself: what it printed before it was killed must be there.
+//! `kill -9` on the `tine` command: what it printed before it was killed must be stored.
 //!
-//! The ledger is kept by this process from the command's own output. A command that was killed
-//! is made again with its key and must end up in the store exactly once.
+//! This process keeps a ledger of the command's output. A command that was killed is repeated with
+//! its key, and must be stored exactly once.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use tine_core::{ConversationId, Limits, TurnId};
 use tine_engine::{Call, Engine, PathQuery};
 use tine_store::Content;
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::check;
 use crate::programs::{Programs, scratch};
 use crate::report::{BrokenGuarantee, Violation};
+use crate::seeded_rng::SeededRng;
 
-/// Turns after which a new store is made.
+/// Turns before a new store is created.
 const TURNS: usize = 80;
-/// Commands that run before the ones that are killed.
-const UNDISTURBED: usize = 1;
+/// Commands that run before those that are killed.
+const COMMANDS_BEFORE_KILLS: usize = 1;
 /// Commands at once.
-const AT_ONCE: usize = 4;
-/// The longest time that a command is given.
-const LONGEST_US: usize = 15_000;
+const CONCURRENT_COMMANDS: usize = 4;
+/// The longest lifetime of a command.
+const MAX_LIFETIME_US: usize = 15_000;
 
 /// A store that only the command writes to.
 #[derive(Debug)]
@@ -35,35 +35,35 @@ pub struct CommandStore {
 }
 
 impl CommandStore {
-    /// None yet; the command makes it.
-    pub fn new() -> Result<Self, Fault> {
+    /// Starts without a store; the command creates it.
+    pub fn new() -> Result<Self, RigError> {
         Ok(CommandStore { scratch: scratch()?, ledger: Vec::new(), sent: 0 })
     }
 
-    /// Returns whether a new one is due.
+    /// Returns whether a new store is due.
     pub fn is_full(&self) -> bool {
         self.ledger.len() >= TURNS
     }
 
-    /// Runs some commands, kills some, and looks.
+    /// Runs some commands, kills some, and checks.
     pub fn cycle(
         &mut self,
         programs: &Programs,
-        chance: &mut Chance,
-    ) -> Result<Result<usize, Violation>, Fault> {
-        for _ in 0..UNDISTURBED {
+        rng: &mut SeededRng,
+    ) -> Result<Result<usize, Violation>, RigError> {
+        for _ in 0..COMMANDS_BEFORE_KILLS {
             let text = self.next_text();
             if let Err(violation) = self.finish(programs, text)? {
                 return Ok(Err(violation));
             }
         }
-        let count = if chance.one_in(2) { 1 } else { AT_ONCE };
+        let count = if rng.one_in(2) { 1 } else { CONCURRENT_COMMANDS };
         let mut running = Vec::new();
         for _ in 0..count {
             let text = self.next_text();
             running.push((self.append(programs, &text).spawn()?, text));
         }
-        let pause = u64::try_from(chance.below(LONGEST_US))?;
+        let pause = u64::try_from(rng.below(MAX_LIFETIME_US))?;
         std::thread::sleep(Duration::from_micros(pause));
         let (mut acknowledged, mut unacknowledged) = (Vec::new(), Vec::new());
         for (mut child, text) in running {
@@ -106,12 +106,12 @@ impl CommandStore {
         command
     }
 
-    /// Runs one command to its end and enters it into the ledger.
+    /// Runs a command to its end and adds it to the ledger.
     fn finish(
         &mut self,
         programs: &Programs,
         text: String,
-    ) -> Result<Result<(), Violation>, Fault> {
+    ) -> Result<Result<(), Violation>, RigError> {
         match outcome(self.append(programs, &text).spawn()?)? {
             Ok(Some(turn)) => {
                 if !self.ledger.iter().any(|(known, _)| *known == turn) {
@@ -132,7 +132,7 @@ impl CommandStore {
         &mut self,
         acknowledged: &[(TurnId, String)],
         unacknowledged: &[String],
-    ) -> Result<Result<(), Violation>, Fault> {
+    ) -> Result<Result<(), Violation>, RigError> {
         let anything = !self.ledger.is_empty() || !acknowledged.is_empty();
         let store = match check::open(&self.scratch.path().join("store"), anything) {
             Ok(store) => store,
@@ -170,7 +170,7 @@ impl CommandStore {
     }
 }
 
-fn path(engine: &Engine) -> Result<Vec<(TurnId, String)>, Fault> {
+fn path(engine: &Engine) -> Result<Vec<(TurnId, String)>, RigError> {
     let conversation = ConversationId::new("talk", &Limits::default())?;
     let page = engine.path(&Call::by("rig"), PathQuery::of(conversation))?;
     let turns = page.turns.into_iter().map(|turn| {
@@ -183,8 +183,8 @@ fn path(engine: &Engine) -> Result<Vec<(TurnId, String)>, Fault> {
     Ok(turns.collect())
 }
 
-/// What a command printed; `None` when it was killed before it could.
-fn outcome(child: Child) -> Result<Result<Option<TurnId>, Violation>, Fault> {
+/// Returns what a command printed; `None` if it was killed before.
+fn outcome(child: Child) -> Result<Result<Option<TurnId>, Violation>, RigError> {
     let output = child.wait_with_output()?;
     let printed = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
     let turn = printed

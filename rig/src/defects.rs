@@ -1,6 +1,6 @@
-//! Defects that a store could have, seeded on purpose: the rig must catch each of them.
+//! Seeded defects of a store: the rig must catch each of them.
 //!
-//! They live in a wrapper around the real store and in the shim, never in the product.
+//! They are in a wrapper around the real store and in the shim, never in the product.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -10,39 +10,39 @@ use tine_sqlite::SqliteStore;
 use tine_store::{Job, PackOptions, Packed, Read, Result, Store, StoreCheck, StoreError, Verdict};
 
 use crate::recorded::{ChangeTarget, RecordedChange, Recorder};
-use crate::unsound::{StaleTips, Torn};
+use crate::unsound::{SnapshotlessRead, StaleTips};
 
-/// What is wrong.
+/// A seeded defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Defect {
-    /// No sync does anything.
+    /// No sync has an effect.
     SyncsIgnored,
-    /// Syncs of the write-ahead log do nothing.
+    /// Syncs of the write-ahead log have no effect.
     LogSyncIgnored,
-    /// Syncs of the database file do nothing: a checkpoint is not durable.
+    /// Syncs of the database file have no effect: a checkpoint is not durable.
     FileSyncIgnored,
-    /// Syncs of the folder do nothing: new files are not durable.
+    /// Syncs of the folder have no effect: new files are not durable.
     FolderSyncIgnored,
-    /// The answer is given before the commit.
+    /// The call returns before the commit.
     EarlyAnswer,
-    /// Tips are moved in a transaction before the one with their turns.
+    /// Tips are moved in a transaction before that of their turns.
     TipFirst,
-    /// The log's entry is not stored.
+    /// The entry of the log is not stored.
     LogEntryLost,
     /// An operation is stored in two transactions.
     TwoTransactions,
-    /// The log's entry, and with it the key, is stored before the work.
+    /// The entry of the log, with the key, is stored before the changes.
     KeyFirst,
-    /// A failed write is answered as if it had been done.
+    /// A failed write is reported as a success.
     ErrorSwallowed,
-    /// Each record is read from the state that there is just then.
+    /// Each record is read from the current state, without a snapshot.
     TornRead,
     /// Tips are read outside of the transaction that moves them.
     StaleTip,
 }
 
 impl Defect {
-    /// Every one.
+    /// All defects.
     pub const ALL: [Defect; 12] = [
         Defect::SyncsIgnored,
         Defect::LogSyncIgnored,
@@ -58,7 +58,7 @@ impl Defect {
         Defect::StaleTip,
     ];
 
-    /// Returns the syncs that the shim ignores for it.
+    /// Returns the syncs that the shim ignores.
     pub fn ignored_syncs(self) -> Option<&'static str> {
         match self {
             Defect::SyncsIgnored => Some("*"),
@@ -69,13 +69,13 @@ impl Defect {
         }
     }
 
-    /// As it is given to a program.
+    /// Returns the name on the command line.
     pub fn name(self) -> String {
         use clap::ValueEnum as _;
         self.to_possible_value().map_or_else(String::new, |name| name.get_name().to_owned())
     }
 
-    /// Returns whether the wrapper is needed for it.
+    /// Returns whether it needs the wrapper.
     pub fn is_in_store(self) -> bool {
         self.ignored_syncs().is_none()
     }
@@ -86,17 +86,17 @@ impl Defect {
 pub struct Defective {
     inner: Arc<SqliteStore>,
     defect: Defect,
-    /// The commit that runs after the answer was given.
+    /// The commit that runs after the call has returned.
     late: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Defective {
-    /// Puts a defect into a store.
+    /// Wraps a store.
     pub fn new(inner: SqliteStore, defect: Defect) -> Self {
         Defective { inner: Arc::new(inner), defect, late: Mutex::new(None) }
     }
 
-    /// Waits for a commit that was answered already.
+    /// Waits for a commit that was already acknowledged.
     fn settle(&self) {
         let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = late {
@@ -105,7 +105,7 @@ impl Defective {
         }
     }
 
-    /// Runs the job without keeping anything, and gives the changes it would have made.
+    /// Runs a job without storing anything, and returns the changes that it would make.
     fn rehearse(&self, mut job: Job) -> Result<Option<Vec<RecordedChange>>> {
         let (send, receive) = mpsc::channel();
         self.inner.write(Box::new(move |records| {
@@ -122,8 +122,8 @@ impl Defective {
         perform(&self.inner, changes)
     }
 
-    /// The changes about one thing in a transaction before the others, with the ground that they
-    /// stand on.
+    /// Splits off the changes of some records, with those that they depend on, to store them in an
+    /// earlier transaction.
     fn first(&self, about: ChangeTarget, changes: Vec<RecordedChange>) -> Result<()> {
         let (first, rest): (Vec<_>, Vec<_>) = changes
             .into_iter()
@@ -148,7 +148,7 @@ impl Store for Defective {
         // dangerous one.
         self.settle();
         match self.defect {
-            Defect::TornRead => body(&Torn { store: &self.inner }),
+            Defect::TornRead => body(&SnapshotlessRead { store: &self.inner }),
             _ => self.inner.read(body),
         }
     }

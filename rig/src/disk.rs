@@ -1,27 +1,27 @@
-//! What a disk may hold after a power loss.
+//! The states in which a disk may be after a power loss.
 //!
-//! The rules are those of POSIX and of no particular file system: what was written to a file
-//! before its last sync is there; each later write may be there, may be missing, or may be there
-//! in some of its sectors, in any order; a file that was made or removed since the folder's last
-//! sync may be there or not, whatever was synced in the file itself. A sector that lies within
-//! one write is never mixed from old and new bytes, and bytes outside of a write are never
-//! damaged: no engine in use survives a disk that breaks these two.
+//! The rules are those of POSIX, not of a particular file system. What was written to a file before
+//! its last sync is there; each later write may be there, missing, or there in some of its sectors,
+//! in any order. A file that was created or removed since the last sync of the folder may exist or
+//! not, whether or not the file itself was synced. A sector within one write is never mixed from
+//! old and new bytes, and bytes outside of a write are never damaged: no storage engine in use
+//! survives a disk that breaks these two rules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::journal::{Act, JournalEntry};
+use crate::seeded_rng::SeededRng;
 
-/// The files of an image, by name; `None` is a folder that is not there at all.
+/// The files of an image, by name; `None` if the folder does not exist.
 pub type Image = Option<BTreeMap<String, Vec<u8>>>;
 
-/// A disk on which a journal is being repeated.
+/// A disk on which a journal is replayed.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     files: Vec<File>,
-    /// The folder as programs see it: names and places in `files`.
+    /// The folder as programs see it: names and indices in `files`.
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     pending_names: Vec<DirectoryChange>,
@@ -53,7 +53,7 @@ impl Disk {
         Disk::default()
     }
 
-    /// Creates a disk that holds an image, all of it durable.
+    /// Creates a disk with an image, all of it durable.
     pub fn holding(image: &Image) -> Self {
         let mut disk = Disk { folder_durable: image.is_some(), ..Disk::default() };
         for (name, bytes) in image.iter().flatten() {
@@ -64,8 +64,8 @@ impl Disk {
         disk
     }
 
-    /// Repeats one entry.
-    pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), Fault> {
+    /// Replays an entry.
+    pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), RigError> {
         if entry.failed {
             return Ok(());
         }
@@ -107,30 +107,30 @@ impl Disk {
             && self.files.iter().all(|file| file.pending.is_empty())
     }
 
-    /// Returns the files as they may be found after a power loss now.
-    pub fn image(&self, chance: &mut Chance) -> Image {
-        if !self.folder_durable && chance.one_in(2) {
+    /// Returns the files after a power loss now.
+    pub fn image(&self, rng: &mut SeededRng) -> Image {
+        if !self.folder_durable && rng.one_in(2) {
             return None;
         }
-        let names = match chance.below(4) {
+        let names = match rng.below(4) {
             _ if self.pending_names.is_empty() => self.names.clone(),
             0 => self.durable_names.clone(),
             1 => self.names.clone(),
             way => {
                 let mut names = self.durable_names.clone();
-                let first = chance.below(self.pending_names.len() + 1);
+                let first = rng.below(self.pending_names.len() + 1);
                 for (number, naming) in self.pending_names.iter().enumerate() {
-                    if if way == 2 { number < first } else { chance.one_in(2) } {
+                    if if way == 2 { number < first } else { rng.one_in(2) } {
                         naming.apply(&mut names);
                     }
                 }
                 names
             }
         };
-        let fate = Fate::any(chance);
+        let fate = UnsyncedWrites::any(rng);
         let files = names.iter().map(|(name, place)| {
             let file = &self.files[*place];
-            (name.clone(), file.after(fate, chance))
+            (name.clone(), file.after(fate, rng))
         });
         Some(files.collect())
     }
@@ -145,12 +145,12 @@ impl Disk {
         self.pending_names.push(naming);
     }
 
-    fn place(&self, name: &str) -> Result<usize, Fault> {
+    fn place(&self, name: &str) -> Result<usize, RigError> {
         let place = self.names.get(name).copied();
         place.ok_or_else(|| format!("the journal has a change of {name} and not its making").into())
     }
 
-    fn change(&mut self, name: &str, change: PendingWrite) -> Result<(), Fault> {
+    fn change(&mut self, name: &str, change: PendingWrite) -> Result<(), RigError> {
         let place = self.place(name)?;
         self.files[place].pending.push(change);
         Ok(())
@@ -184,12 +184,12 @@ fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
     bytes[offset..end].copy_from_slice(data);
 }
 
-/// What becomes of the writes that were not synced.
+/// What happens to writes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum UnsyncedWrites {
     AllLost,
     AllKept,
-    /// The first ones are kept, the next is torn.
+    /// The first ones are kept, the next one is torn.
     Prefix,
     /// The last ones are kept, the one before is torn.
     Suffix,
@@ -199,55 +199,59 @@ enum Fate {
     OneLost,
 }
 
-impl Fate {
-    fn any(chance: &mut Chance) -> Self {
+impl UnsyncedWrites {
+    fn any(rng: &mut SeededRng) -> Self {
         let all = [
-            Fate::AllLost,
-            Fate::AllKept,
-            Fate::Prefix,
-            Fate::Suffix,
-            Fate::Any,
-            Fate::AnyOrTorn,
-            Fate::AllTorn,
-            Fate::OneLost,
+            UnsyncedWrites::AllLost,
+            UnsyncedWrites::AllKept,
+            UnsyncedWrites::Prefix,
+            UnsyncedWrites::Suffix,
+            UnsyncedWrites::Any,
+            UnsyncedWrites::AnyOrTorn,
+            UnsyncedWrites::AllTorn,
+            UnsyncedWrites::OneLost,
         ];
-        *chance.pick(&all).unwrap_or(&Fate::AllLost)
+        *rng.pick(&all).unwrap_or(&UnsyncedWrites::AllLost)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum KeptPart {
     All,
     None,
     Some,
 }
 
 impl File {
-    fn after(&self, fate: Fate, chance: &mut Chance) -> Vec<u8> {
+    fn after(&self, fate: UnsyncedWrites, rng: &mut SeededRng) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         let count = self.pending.len();
-        let chosen = chance.below(count + 1);
+        let chosen = rng.below(count + 1);
         for (number, change) in self.pending.iter().enumerate() {
             let kept = match fate {
-                Fate::AllLost => Kept::None,
-                Fate::AllKept => Kept::All,
-                Fate::AllTorn => Kept::Some,
-                Fate::Prefix if number < chosen => Kept::All,
-                Fate::Suffix if number > chosen => Kept::All,
-                Fate::Prefix | Fate::Suffix if number == chosen => Kept::Some,
-                Fate::Prefix | Fate::Suffix => Kept::None,
-                Fate::OneLost if number == chosen => Kept::None,
-                Fate::OneLost => Kept::All,
-                Fate::Any => [Kept::All, Kept::None][chance.below(2)],
-                Fate::AnyOrTorn => [Kept::All, Kept::None, Kept::Some][chance.below(3)],
+                UnsyncedWrites::AllLost => KeptPart::None,
+                UnsyncedWrites::AllKept => KeptPart::All,
+                UnsyncedWrites::AllTorn => KeptPart::Some,
+                UnsyncedWrites::Prefix if number < chosen => KeptPart::All,
+                UnsyncedWrites::Suffix if number > chosen => KeptPart::All,
+                UnsyncedWrites::Prefix | UnsyncedWrites::Suffix if number == chosen => {
+                    KeptPart::Some
+                }
+                UnsyncedWrites::Prefix | UnsyncedWrites::Suffix => KeptPart::None,
+                UnsyncedWrites::OneLost if number == chosen => KeptPart::None,
+                UnsyncedWrites::OneLost => KeptPart::All,
+                UnsyncedWrites::Any => [KeptPart::All, KeptPart::None][rng.below(2)],
+                UnsyncedWrites::AnyOrTorn => {
+                    [KeptPart::All, KeptPart::None, KeptPart::Some][rng.below(3)]
+                }
             };
             match (kept, change) {
-                (Kept::None, _) => {}
-                (Kept::Some, PendingWrite::Write { offset, data }) => {
-                    torn(&mut bytes, *offset, data, chance);
+                (KeptPart::None, _) => {}
+                (KeptPart::Some, PendingWrite::Write { offset, data }) => {
+                    torn(&mut bytes, *offset, data, rng);
                 }
-                (Kept::Some, _) if chance.one_in(2) => {}
-                (Kept::All | Kept::Some, change) => change.apply(&mut bytes),
+                (KeptPart::Some, _) if rng.one_in(2) => {}
+                (KeptPart::All | KeptPart::Some, change) => change.apply(&mut bytes),
             }
         }
         bytes
@@ -255,21 +259,21 @@ impl File {
 }
 
 /// Keeps some sectors of a write. Sometimes the file has grown and the lost sectors are zeros.
-fn torn(bytes: &mut Vec<u8>, offset: usize, data: &[u8], chance: &mut Chance) {
-    let sector = if chance.one_in(4) { 4_096 } else { 512 };
+fn torn(bytes: &mut Vec<u8>, offset: usize, data: &[u8], rng: &mut SeededRng) {
+    let sector = if rng.one_in(4) { 4_096 } else { 512 };
     let end = offset + data.len();
-    if chance.one_in(4) && bytes.len() < end {
+    if rng.one_in(4) && bytes.len() < end {
         bytes.resize(end, 0);
     }
-    let way = chance.below(3);
-    let edge = offset + chance.below(data.len().max(1));
+    let way = rng.below(3);
+    let edge = offset + rng.below(data.len().max(1));
     let mut from = offset;
     while from < end {
         let to = end.min((from / sector + 1) * sector);
         let keep = match way {
             0 => from < edge,
             1 => from > edge,
-            _ => chance.one_in(2),
+            _ => rng.one_in(2),
         };
         if keep {
             put(bytes, from, &data[from - offset..to - offset]);
@@ -278,8 +282,8 @@ fn torn(bytes: &mut Vec<u8>, offset: usize, data: &[u8], chance: &mut Chance) {
     }
 }
 
-/// Writes an image into a folder that is not there.
-pub fn lay_out(image: &Image, folder: &Path) -> Result<(), Fault> {
+/// Writes an image into a folder that does not exist yet.
+pub fn write_image(image: &Image, folder: &Path) -> Result<(), RigError> {
     if let Some(files) = image {
         std::fs::create_dir(folder)?;
         for (name, bytes) in files {

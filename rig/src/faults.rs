@@ -11,38 +11,37 @@ use std::sync::Arc;
 use tine_core::Digest;
 use tine_store::{MemoryStore, Store};
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::check;
 use crate::defects::Defect;
 use crate::journal::{self, Act};
-use crate::lanes;
 use crate::marks::{self, Mark};
+use crate::parallel;
 use crate::plan::WorkPlan;
 use crate::programs::{Programs, scratch};
 use crate::report::{BrokenGuarantee, Tally, Violation};
 use crate::request::RequestEnd;
 use crate::seeded::SeededRuntime;
-use crate::shim::{FailAt, Failing, Layer};
+use crate::seeded_rng::SeededRng;
+use crate::shim::{FailAt, FailureMode, Layer};
 use crate::state;
-use crate::workload::{self, Exit, GAVE_UP, WorkloadArgs};
+use crate::workload::{self, EXIT_CALLS_FAILED, Exit, WorkloadArgs};
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Workloads, of each of which every call fails once.
+    /// The number of workloads; each of their calls fails once.
     #[arg(long, default_value_t = 50)]
     pub workloads: usize,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Steps of a workload.
+    /// Steps per workload.
     #[arg(long, default_value_t = 5)]
     pub steps: usize,
-    /// The calls that fail are this far apart.
+    /// The distance between calls that fail.
     #[arg(long, default_value_t = 1)]
     pub every: usize,
-    /// Workloads that run at the same time.
+    /// Workloads at a time.
     #[arg(long, default_value_t = 1)]
     pub jobs: usize,
     /// Only this workload.
@@ -51,31 +50,31 @@ pub struct Options {
     /// Only this call.
     #[arg(long)]
     pub call: Option<usize>,
-    /// Stop at the first broken promise.
+    /// Stops at the first violation.
     #[arg(long)]
     pub stop: bool,
-    /// What is wrong with the store, to see it caught.
+    /// A defect to seed into the store.
     #[arg(long)]
     pub defect: Option<Defect>,
 }
 
 /// The ways in which a call fails.
-const WAYS: [(Failing, bool); 6] = [
-    (Failing::Io, false),
-    (Failing::Io, true),
-    (Failing::Full, false),
-    (Failing::Full, true),
-    (Failing::Short, false),
-    (Failing::Short, true),
+const FAILURE_MODES: [(FailureMode, bool); 6] = [
+    (FailureMode::Io, false),
+    (FailureMode::Io, true),
+    (FailureMode::Full, false),
+    (FailureMode::Full, true),
+    (FailureMode::Short, false),
+    (FailureMode::Short, true),
 ];
 
-/// Lets every call of many workloads fail.
-pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+/// Lets every call of the workloads fail.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, RigError> {
     let numbers: Vec<usize> = match options.workload {
         Some(number) => vec![number],
         None => (0..options.workloads).collect(),
     };
-    lanes::run(&numbers, options.jobs, options.stop, "runs", |number| {
+    parallel::run(&numbers, options.jobs, options.stop, "runs", |number| {
         Workload::new(programs, options, number)?.every_call()
     })
 }
@@ -85,17 +84,17 @@ struct Workload<'w> {
     options: &'w Options,
     number: usize,
     plan: WorkPlan,
-    /// Steps that are in the store before faults begin; half of the workloads make theirs.
+    /// Steps in the store before faults begin; half of the workloads create their stores.
     before: usize,
     reads: bool,
     scratch: tempfile::TempDir,
 }
 
 impl<'w> Workload<'w> {
-    fn new(programs: &'w Programs, options: &'w Options, number: usize) -> Result<Self, Fault> {
-        let mut chance = Chance::at(options.seed ^ 0xfa17, &[u64::try_from(number)?]);
-        let before = if number.is_multiple_of(2) { 0 } else { 10 + chance.below(30) };
-        let plan = WorkPlan::new(chance.number(), 0, before + options.steps)?;
+    fn new(programs: &'w Programs, options: &'w Options, number: usize) -> Result<Self, RigError> {
+        let mut rng = SeededRng::at(options.seed ^ 0xfa17, &[u64::try_from(number)?]);
+        let before = if number.is_multiple_of(2) { 0 } else { 10 + rng.below(30) };
+        let plan = WorkPlan::new(rng.number(), 0, before + options.steps)?;
         let reads = number % 4 == 3;
         let workload =
             Workload { programs, options, number, plan, before, reads, scratch: scratch()? };
@@ -111,7 +110,7 @@ impl<'w> Workload<'w> {
         Ok(workload)
     }
 
-    /// Returns the steps under test, on a store of this name.
+    /// Executes the steps under test on a store.
     fn work(&self, store: &str) -> WorkloadArgs {
         WorkloadArgs {
             store: self.scratch.path().join(store),
@@ -126,13 +125,13 @@ impl<'w> Workload<'w> {
         }
     }
 
-    fn every_call(&self) -> Result<Tally, Fault> {
+    fn every_call(&self) -> Result<Tally, RigError> {
         let mut tally = Tally::default();
         // Without a fault first: so many calls there are.
         let journal = self.scratch.path().join("journal");
         let layer = Layer { journal: Some(journal.clone()), ..self.layer(None) };
         if let Err(violation) = self.once(&layer, &mut tally)? {
-            tally.broke(violation);
+            tally.record_violation(violation);
             return Ok(tally);
         }
         let entries = journal::read(&journal)?;
@@ -142,8 +141,8 @@ impl<'w> Workload<'w> {
             if only.is_some_and(|only| only != call) || call % self.options.every.max(1) != 0 {
                 continue;
             }
-            for (how, forever) in WAYS {
-                if how == Failing::Short && *act != Act::Write {
+            for (how, forever) in FAILURE_MODES {
+                if how == FailureMode::Short && *act != Act::Write {
                     continue;
                 }
                 let fail = FailAt { call, how, forever };
@@ -154,7 +153,7 @@ impl<'w> Workload<'w> {
                         self.number
                     );
                     let what = format!("fault {fail} ({act:?}): {}", violation.what);
-                    tally.broke(Violation { what, replay, ..violation });
+                    tally.record_violation(Violation { what, replay, ..violation });
                     if self.options.stop {
                         return Ok(tally);
                     }
@@ -174,8 +173,8 @@ impl<'w> Workload<'w> {
         }
     }
 
-    /// Returns one run, and a look at what it left.
-    fn once(&self, layer: &Layer, tally: &mut Tally) -> Result<Result<(), Violation>, Fault> {
+    /// Runs a workload once and checks the store.
+    fn once(&self, layer: &Layer, tally: &mut Tally) -> Result<Result<(), Violation>, RigError> {
         let work = self.work("store");
         copy(&self.scratch.path().join("prepared"), &work.store)?;
         for old in layer.journal.iter().chain([&work.marks]) {
@@ -188,7 +187,7 @@ impl<'w> Workload<'w> {
         tally.cases += 1;
         let (exit, complaint) = workload::wait(command.spawn()?)?;
         match exit {
-            Exit::Code(0 | GAVE_UP) => {}
+            Exit::Code(0 | EXIT_CALLS_FAILED) => {}
             other => {
                 let what = format!("it ended with {other:?}: {complaint}");
                 return Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)));
@@ -200,7 +199,7 @@ impl<'w> Workload<'w> {
         self.look(&work.store, &marks_read)
     }
 
-    fn look(&self, folder: &Path, marks_read: &[Mark]) -> Result<Result<(), Violation>, Fault> {
+    fn look(&self, folder: &Path, marks_read: &[Mark]) -> Result<Result<(), Violation>, RigError> {
         let done = marks_read.iter().any(|mark| matches!(mark, Mark::Done(..)));
         let store: Arc<dyn Store> = match check::open(folder, self.before > 0 || done) {
             Ok(store) => Arc::new(store),
@@ -215,7 +214,7 @@ impl<'w> Workload<'w> {
         let explained = self.explained(marks_read)?;
         if explained.is_empty() {
             let what = "no course of events gives the answers that were given";
-            return Ok(Err(Violation::new(BrokenGuarantee::Half, what)));
+            return Ok(Err(Violation::new(BrokenGuarantee::Inconsistent, what)));
         }
         if explained.contains(&found) {
             return Ok(Ok(()));
@@ -227,7 +226,7 @@ impl<'w> Workload<'w> {
     }
 
     /// Returns every state that the answers allow: each failed call took effect, or did not.
-    fn explained(&self, marks_read: &[Mark]) -> Result<Vec<Digest>, Fault> {
+    fn explained(&self, marks_read: &[Mark]) -> Result<Vec<Digest>, RigError> {
         let mut answers = BTreeMap::new();
         for mark in marks_read {
             match mark {
@@ -258,12 +257,12 @@ impl<'w> Workload<'w> {
         Ok(states)
     }
 
-    /// Returns the state after one course of events, if that gives the answers.
+    /// Returns the state after one sequence of events, if that gives the answers.
     fn course(
         &self,
         answers: &BTreeMap<usize, Option<&Mark>>,
         took_effect: impl Fn(usize) -> bool,
-    ) -> Result<Option<Digest>, Fault> {
+    ) -> Result<Option<Digest>, RigError> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let runtime = SeededRuntime::new(self.plan.seed, 0);
         let engine = runtime.engine(Arc::clone(&store));
@@ -281,8 +280,8 @@ impl<'w> Workload<'w> {
             runtime.step(number);
             let ended = step.request.run(&engine, &step.call);
             let fits = match (answer.flatten(), &ended) {
-                (Some(Mark::Done(_, seal)), RequestEnd::Done(answer)) => {
-                    *seal == marks::seal(&answer.line)
+                (Some(Mark::Done(_, answer_digest)), RequestEnd::Done(answer)) => {
+                    *answer_digest == marks::answer_digest(&answer.line)
                 }
                 (Some(Mark::Unswept(_)), RequestEnd::Done(_)) => true,
                 (Some(Mark::Done(..) | Mark::Unswept(_)), _) => false,
@@ -309,8 +308,8 @@ fn summary(marks_read: &[Mark]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Puts a copy of a folder in the place of another; without the folder there is nothing.
-fn copy(from: &Path, to: &Path) -> Result<(), Fault> {
+/// Replaces a folder by a copy of another, or removes it if there is no other.
+fn copy(from: &Path, to: &Path) -> Result<(), RigError> {
     if to.exists() {
         std::fs::remove_dir_all(to)?;
     }

@@ -1,33 +1,32 @@
-//! What a program did to the store's files, in order, as the shim wrote it down.
+//! The journal: what a program did to the store's files, in order, as recorded by the shim.
 
 use std::path::Path;
 
-use crate::Fault;
+use crate::RigError;
 
-/// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// A file was opened that was there.
+    /// An existing file was opened.
     Open,
-    /// A file was made.
+    /// A file was created.
     Create,
     /// Bytes were written at an offset.
     Write,
-    /// A file was cut or grown to a length (the offset).
+    /// A file was truncated or extended to a length (the offset).
     Truncate,
     /// A file was removed.
     Unlink,
-    /// A file got another name (the data).
+    /// A file was renamed (to the data).
     Rename,
     /// A file was synced.
     Sync,
     /// The folder was synced.
     SyncFolder,
-    /// The folder's own entry was synced.
+    /// The parent of the folder was synced.
     SyncParent,
     /// The program acknowledged something (the data).
     Mark,
-    /// A file was grown to a length (the offset) ahead of time.
+    /// A file was preallocated to a length (the offset).
     Allocate,
     /// Bytes were read.
     Read,
@@ -53,25 +52,21 @@ impl Act {
     }
 }
 
-/// One entry.
 #[derive(Clone, Debug)]
 pub struct JournalEntry {
-    /// What was done.
     pub act: Act,
     /// Whether it failed, or was ignored.
     pub failed: bool,
     /// The file's name within the folder.
     pub name: String,
-    /// Where in the file.
     pub offset: u64,
-    /// What was written.
     pub data: Vec<u8>,
 }
 
 const HEAD: usize = 16;
 
-/// Reads a journal; an entry that broke off at the end, with the process, is left out.
-pub fn read(path: &Path) -> Result<Vec<JournalEntry>, Fault> {
+/// Reads a journal; an incomplete entry at the end is left out.
+pub fn read(path: &Path) -> Result<Vec<JournalEntry>, RigError> {
     let bytes = std::fs::read(path)?;
     let mut entries = Vec::new();
     let mut rest = bytes.as_slice();
@@ -99,7 +94,7 @@ pub fn read(path: &Path) -> Result<Vec<JournalEntry>, Fault> {
     Ok(entries)
 }
 
-/// Returns the calls among the entries: what the n-th fault counts.
+/// Returns the entries that are calls: the ones that the n-th fault counts.
 pub fn calls(entries: &[JournalEntry]) -> impl Iterator<Item = &JournalEntry> {
     entries.iter().filter(|entry| entry.act != Act::Mark)
 }

@@ -1,70 +1,69 @@
-//! kill −9, again and again, on stores that live on from one cycle to the next.
+//! `kill -9`, repeated on stores that survive from one cycle to the next.
 //!
-//! A killed process leaves everything that it wrote in the system's hands, so this cannot see a
-//! missing sync ([`crate::power`] does). It sees what images cannot: locks that a dead process
-//! held, several processes at once, shared memory that outlives one of them.
+//! The operating system keeps what a killed process wrote, so this does not detect a missing sync
+//! ([`crate::power`] does). It detects what images cannot: locks of a dead process, several
+//! processes at once, and shared memory that outlives one of them.
 
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::check::{self, Expected};
 use crate::command::CommandStore;
 use crate::marks::{self, Progress};
 use crate::plan::WorkPlan;
 use crate::programs::{Programs, scratch};
 use crate::report::{BrokenGuarantee, Tally, Violation};
-use crate::shim::{FailAt, Failing, Layer};
+use crate::seeded_rng::SeededRng;
+use crate::shim::{FailAt, FailureMode, Layer};
 use crate::workload::{self, Exit, WorkloadArgs};
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Cycles of starting, killing and looking.
+    /// Cycles of starting, killing and checking.
     #[arg(long, default_value_t = 1_000)]
     pub cycles: usize,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The longest time that a process is given, in milliseconds.
+    /// The longest lifetime of a process, in milliseconds.
     #[arg(long, default_value_t = 60)]
     pub longest: usize,
 }
 
-/// Workers, and processes at once in some cycles.
+/// Workers, and in some cycles processes at once.
 const WORKERS: usize = 4;
-/// Steps of a worker; then a new store is made.
+/// Steps of a worker before a new store is created.
 const STEPS: usize = 60;
-/// Calls after which the shim may end a process.
+/// The highest call at which the shim may end a process.
 const CALLS: usize = 200;
-/// One cycle in so many tells of its progress.
-const TOLD: usize = 50;
+/// Progress is printed after this many cycles.
+const PROGRESS_INTERVAL: usize = 50;
 
-/// Kills and looks.
-pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+/// Runs the cycles.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, RigError> {
     let started = Instant::now();
     let mut tally = Tally::default();
     let mut store: Option<KilledStore> = None;
     let mut command: Option<CommandStore> = None;
     for cycle in 0..options.cycles {
-        let mut chance = Chance::at(options.seed ^ 0xdead, &[u64::try_from(cycle)?]);
+        let mut rng = SeededRng::at(options.seed ^ 0xdead, &[u64::try_from(cycle)?]);
         tally.cases += 1;
         let outcome = if cycle % 3 == 2 {
             let mut target = match command.take().filter(|store| !store.is_full()) {
                 Some(store) => store,
                 None => CommandStore::new()?,
             };
-            let outcome = target.cycle(programs, &mut chance)?;
+            let outcome = target.cycle(programs, &mut rng)?;
             command = outcome.is_ok().then_some(target);
             outcome
         } else {
             let mut target = match store.take().filter(|store| !store.is_done()) {
                 Some(store) => store,
-                None => KilledStore::new(chance.number())?,
+                None => KilledStore::new(rng.number())?,
             };
-            let outcome = target.cycle(programs, options, &mut chance)?;
+            let outcome = target.cycle(programs, options, &mut rng)?;
             store = outcome.is_ok().then_some(target);
             outcome
         };
@@ -73,10 +72,10 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
             Err(violation) => {
                 let replay = format!("kill --cycles {} --seed {}", cycle + 1, options.seed);
                 let what = format!("cycle {cycle}: {}", violation.what);
-                tally.broke(Violation { what, replay, ..violation });
+                tally.record_violation(Violation { what, replay, ..violation });
             }
         }
-        if (cycle + 1).is_multiple_of(TOLD) {
+        if (cycle + 1).is_multiple_of(PROGRESS_INTERVAL) {
             let broken = tally.broken.iter().sum::<usize>();
             let since = started.elapsed().as_secs_f64();
             eprintln!("{} cycles, {broken} broken, {since:.0} s", cycle + 1);
@@ -85,7 +84,7 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
     Ok(tally)
 }
 
-/// A store and how far its workers have come.
+/// A store, and the progress of its workers.
 struct KilledStore {
     scratch: tempfile::TempDir,
     plans: Vec<WorkPlan>,
@@ -93,7 +92,7 @@ struct KilledStore {
 }
 
 impl KilledStore {
-    fn new(seed: u64) -> Result<Self, Fault> {
+    fn new(seed: u64) -> Result<Self, RigError> {
         let mut plans = Vec::new();
         for worker in (0..).take(WORKERS) {
             plans.push(WorkPlan::new(seed, worker, STEPS)?);
@@ -123,22 +122,22 @@ impl KilledStore {
         }
     }
 
-    /// Starts, kills, looks; answers how many acknowledged calls were looked for.
+    /// Starts, kills and checks; returns the number of acknowledged calls that were checked.
     fn cycle(
         &mut self,
         programs: &Programs,
         options: &Options,
-        chance: &mut Chance,
-    ) -> Result<Result<usize, Violation>, Fault> {
+        rng: &mut SeededRng,
+    ) -> Result<Result<usize, Violation>, RigError> {
         for worker in 0..WORKERS {
             let marks = self.marks(worker);
             if marks.exists() {
                 std::fs::remove_file(marks)?;
             }
         }
-        let children = self.start(programs, chance)?;
+        let children = self.start(programs, rng)?;
         std::thread::sleep(Duration::from_micros(u64::try_from(
-            chance.below(options.longest.max(1) * 1_000),
+            rng.below(options.longest.max(1) * 1_000),
         )?));
         // All at once, or one after the other while the rest works on.
         let mut ends = Vec::new();
@@ -152,20 +151,20 @@ impl KilledStore {
                 return Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)));
             }
         }
-        self.look(chance)
+        self.look(rng)
     }
 
-    fn start(&self, programs: &Programs, chance: &mut Chance) -> Result<Vec<Child>, Fault> {
+    fn start(&self, programs: &Programs, rng: &mut SeededRng) -> Result<Vec<Child>, RigError> {
         let mut children = Vec::new();
-        match chance.below(4) {
+        match rng.below(4) {
             // One process, ended by the kill or, more exactly, at one of its calls.
             way @ (0 | 1) => {
                 let mut command = self.work(0, 1).command(&programs.workload);
                 if way == 1 {
-                    let call = 1 + chance.below(CALLS);
+                    let call = 1 + rng.below(CALLS);
                     let layer = Layer {
                         root: self.scratch.path().join("store"),
-                        fail: Some(FailAt { call, how: Failing::Kill, forever: false }),
+                        fail: Some(FailAt { call, how: FailureMode::Kill, forever: false }),
                         ..Layer::default()
                     };
                     programs.shim.under(&mut command, &layer)?;
@@ -183,7 +182,7 @@ impl KilledStore {
         Ok(children)
     }
 
-    fn look(&mut self, chance: &mut Chance) -> Result<Result<usize, Violation>, Fault> {
+    fn look(&mut self, rng: &mut SeededRng) -> Result<Result<usize, Violation>, RigError> {
         let mut seen: Vec<Progress> = self
             .positions
             .iter()
@@ -202,10 +201,10 @@ impl KilledStore {
             .zip(&seen)
             .map(|(plan, progress)| Expected { plan, progress: *progress })
             .collect();
-        let judged = check::judge(&self.scratch.path().join("store"), &expected, chance);
-        Ok(judged.map(|sound| {
-            self.positions = sound.positions;
-            sound.calls
+        let checked = check::check_store(&self.scratch.path().join("store"), &expected, rng);
+        Ok(checked.map(|store| {
+            self.positions = store.positions;
+            store.calls
         }))
     }
 }

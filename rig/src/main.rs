@@ -1,5 +1,5 @@
-//! The rig's commands. Each prints what it did on one line at the end, and fails with the line
-//! that shows a broken promise again.
+//! The rig's commands. Each ends with a summary line, and fails with a line that reproduces a
+//! violation.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use clap::{Parser, Subcommand};
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
 use tine_rig::shim::{Layer, Shim};
-use tine_rig::{Fault, canary, crowd, faults, kill, power, server};
+use tine_rig::{RigError, canary, crowd, faults, kill, power, server};
 
-/// Takes the power away from Tine, and looks whether anything acknowledged is lost.
+/// Tests Tine by power loss, I/O faults, kills and concurrency: no acknowledged write may be lost.
 ///
-/// Folders are made where temporary files go; one in memory (TMPDIR) makes runs faster.
+/// Stores are created in the folder for temporary files (TMPDIR); one in memory is faster.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -24,28 +24,28 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Images of a power loss at any moment
+    /// Check images of a power loss at any moment
     Power(power::Options),
-    /// Every n-th call fails, once and for ever
+    /// Let every n-th call fail, once and permanently
     Faults(faults::Options),
-    /// Processes are ended at any moment
+    /// Kill processes at any moment
     Kill(kill::Options),
-    /// Many processes and threads at once, each answer explained
+    /// Run many processes and threads at once, and check for linearizability
     Crowd(crowd::Options),
-    /// The server is ended at any moment while clients append over HTTP
+    /// Kill the server at any moment while clients append over HTTP
     KillServer(server::Options),
-    /// Seeded defects, each of which has to be caught
+    /// Check that each seeded defect is caught
     Canary(canary::Options),
-    /// Runs a program whose syncs take longer, to measure it as on a slower disk
+    /// Run a program with slower syncs, to measure it as on a slower disk
     Slow(Slow),
 }
 
 #[derive(Debug, clap::Args)]
 struct Slow {
-    /// How much longer, in microseconds
+    /// The delay of each sync, in microseconds
     #[arg(long, default_value_t = 1_000)]
     micros: u64,
-    /// Files in and below this folder are meant
+    /// The folder whose files are affected, with subfolders
     #[arg(long)]
     folder: PathBuf,
     /// The program and its arguments
@@ -54,7 +54,7 @@ struct Slow {
 }
 
 impl Slow {
-    fn run(&self) -> Result<ExitCode, Fault> {
+    fn run(&self) -> Result<ExitCode, RigError> {
         let shim = Shim::build()?;
         let (name, arguments) = self.program.split_first().ok_or("there is no program")?;
         let mut command = std::process::Command::new(name);
@@ -66,7 +66,7 @@ impl Slow {
     }
 }
 
-fn main() -> Result<ExitCode, Fault> {
+fn main() -> Result<ExitCode, RigError> {
     let arguments = Arguments::parse();
     let programs = Programs::beside()?;
     let started = Instant::now();
@@ -94,7 +94,7 @@ fn canaries(
     programs: &Programs,
     options: &canary::Options,
     started: Instant,
-) -> Result<ExitCode, Fault> {
+) -> Result<ExitCode, RigError> {
     let all = canary::run(programs, options)?;
     for caught in &all {
         match &caught.by {

@@ -11,48 +11,50 @@ use std::sync::Mutex;
 
 use tine_core::Digest;
 
-use crate::Fault;
+use crate::RigError;
 use crate::request::RequestEnd;
 
-/// Where the lines go.
+/// The file of the lines.
 #[derive(Debug)]
 pub struct Marks {
     file: Mutex<File>,
 }
 
-/// One line.
+/// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A step is about to run.
     Begun(usize),
     /// It was acknowledged, with this digest of the answer.
     Done(usize, String),
-    /// The rules refused it.
+    /// It was rejected by the rules.
     Refused(usize),
     /// The disk was full.
     Full(usize),
-    /// It was stored and not swept up.
+    /// It was stored, but its traces could not be removed.
     Unswept(usize),
     /// The store failed.
     Failed(usize),
 }
 
 impl Marks {
-    /// Adds to a file.
-    pub fn open(path: &Path) -> Result<Self, Fault> {
+    /// Opens a file to append to.
+    pub fn open(path: &Path) -> Result<Self, RigError> {
         let file = File::options().create(true).append(true).open(path)?;
         Ok(Marks { file: Mutex::new(file) })
     }
 
-    /// A step is about to run.
-    pub fn begun(&self, worker: u64, step: usize) -> Result<(), Fault> {
+    /// Records that a step is about to run.
+    pub fn begun(&self, worker: u64, step: usize) -> Result<(), RigError> {
         self.line(format!("{worker} {step} begun\n"))
     }
 
-    /// A step has ended.
-    pub fn ended(&self, worker: u64, step: usize, ended: &RequestEnd) -> Result<(), Fault> {
+    /// Records that a step has ended.
+    pub fn ended(&self, worker: u64, step: usize, ended: &RequestEnd) -> Result<(), RigError> {
         self.line(match ended {
-            RequestEnd::Done(answer) => format!("{worker} {step} done {}\n", seal(&answer.line)),
+            RequestEnd::Done(answer) => {
+                format!("{worker} {step} done {}\n", answer_digest(&answer.line))
+            }
             RequestEnd::Refused(why) => format!("{worker} {step} refused {why}\n"),
             RequestEnd::Full => format!("{worker} {step} full\n"),
             RequestEnd::Unswept => format!("{worker} {step} unswept\n"),
@@ -62,19 +64,19 @@ impl Marks {
         })
     }
 
-    /// Writes one line, which ends with its break.
-    pub(crate) fn line(&self, line: String) -> Result<(), Fault> {
+    /// Writes a line, including its newline, at once.
+    pub(crate) fn line(&self, line: String) -> Result<(), RigError> {
         let mut file = self.file.lock().map_err(|_| "another worker panicked")?;
         Ok(file.write_all(line.as_bytes())?)
     }
 }
 
-/// What stands for an answer in a line.
-pub fn seal(answer: &str) -> String {
+/// Returns the digest of an answer for a line.
+pub fn answer_digest(answer: &str) -> String {
     Digest::of(answer.as_bytes()).to_hex()
 }
 
-/// Reads one line; one that broke off says nothing.
+/// Parses a line; an incomplete one gives `None`.
 pub fn parse(line: &str) -> Option<(u64, Mark)> {
     let mut words = line.split(' ');
     let worker = words.next()?.parse().ok()?;
@@ -92,7 +94,7 @@ pub fn parse(line: &str) -> Option<(u64, Mark)> {
 }
 
 /// Reads a file of lines.
-pub fn read(path: &Path) -> Result<Vec<(u64, Mark)>, Fault> {
+pub fn read(path: &Path) -> Result<Vec<(u64, Mark)>, RigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.lines().filter_map(parse).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -100,17 +102,17 @@ pub fn read(path: &Path) -> Result<Vec<(u64, Mark)>, Fault> {
     }
 }
 
-/// How far a worker has come.
+/// The progress of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Steps that were answered.
     pub answered: usize,
-    /// Whether the next one was begun.
+    /// Whether the next step was begun.
     pub begun: bool,
 }
 
 impl Progress {
-    /// Goes on by one line.
+    /// Updates the progress by a line.
     pub fn see(&mut self, mark: &Mark) {
         match mark {
             Mark::Begun(step) => *self = Progress { answered: *step, begun: true },

@@ -17,52 +17,54 @@ use tine_engine::{
 };
 use tine_store::{MemoryStore, PackOptions, Store};
 
-use crate::Fault;
-use crate::about;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::request::{Request, RequestAnswer, RequestEnd};
 use crate::seeded::SeededRuntime;
+use crate::seeded_rng::SeededRng;
 use crate::state;
+use crate::turn_requests;
 
-/// One call.
+/// A call of a plan.
 #[derive(Clone, Debug)]
 pub struct PlannedStep {
-    /// Who calls, in which project, with which key.
+    /// Project, actor and idempotency key.
     pub call: Call,
-    /// What is asked for.
     pub request: Request,
-    /// How it ends when nothing goes wrong.
+    /// How it ends without faults.
     pub ended: RequestEnd,
 }
 
-/// The steps of one worker.
+/// The steps of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkPlan {
-    /// The seed that it was made from.
     pub seed: u64,
-    /// Whose it is.
+    /// The number of the worker.
     pub worker: u64,
-    /// The worker's project.
     pub project: ProjectId,
-    /// In order.
+    /// The steps, in order.
     pub steps: Vec<PlannedStep>,
-    /// The digest of the project's state after so many steps.
+    /// The digest of the project's state after each number of steps.
     pub states: Vec<Digest>,
 }
 
 impl WorkPlan {
-    /// Makes a plan.
-    pub fn new(seed: u64, worker: u64, length: usize) -> Result<Self, Fault> {
+    /// Creates a plan.
+    pub fn new(seed: u64, worker: u64, length: usize) -> Result<Self, RigError> {
         WorkPlan::with_bulk(seed, worker, length, 0)
     }
 
-    /// Makes a plan whose second step appends so many short messages at once.
-    pub fn with_bulk(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, Fault> {
+    /// Creates a plan whose second step appends many short messages at once.
+    pub fn with_bulk(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, RigError> {
         WorkPlan::make(seed, worker, length, bulk, true)
     }
 
-    /// Makes a plan without states, for the process that executes it.
-    pub fn steps_only(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, Fault> {
+    /// Creates a plan without states, for the process that executes it.
+    pub fn steps_only(
+        seed: u64,
+        worker: u64,
+        length: usize,
+        bulk: usize,
+    ) -> Result<Self, RigError> {
         WorkPlan::make(seed, worker, length, bulk, false)
     }
 
@@ -72,7 +74,7 @@ impl WorkPlan {
         length: usize,
         bulk: usize,
         with_states: bool,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, RigError> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let runtime = SeededRuntime::new(seed, worker);
         let engine = runtime.engine(Arc::clone(&store));
@@ -83,16 +85,16 @@ impl WorkPlan {
         for number in 0..length {
             runtime.step(number);
             let places = [worker, u64::try_from(number)?, 1];
-            let mut chance = Chance::at(seed, &places);
+            let mut rng = SeededRng::at(seed, &places);
             let mut call = Call::by("rig").in_project(project.clone());
             let (conversation, request) = match planner.conversations.as_slice() {
                 [first] if number == 1 && bulk > 0 => {
-                    let messages = (0..bulk).map(|number| short(number, &mut chance)).collect();
+                    let messages = (0..bulk).map(|number| short(number, &mut rng)).collect();
                     (first.clone(), Request::Append(Append::to(first.clone(), messages)))
                 }
-                _ => planner.next(&engine, &call, &mut chance, worker)?,
+                _ => planner.next(&engine, &call, &mut rng, worker)?,
             };
-            if chance.one_in(2) && !matches!(request, Request::Pack(_)) {
+            if rng.one_in(2) && !matches!(request, Request::Pack(_)) {
                 call = call.with_key(format!("rig-{worker}-{number}"));
             }
             let ended = request.run(&engine, &call);
@@ -107,8 +109,8 @@ impl WorkPlan {
         Ok(WorkPlan { seed, worker, project, steps, states })
     }
 
-    /// Returns the text of the state after those of the first steps that are not left out.
-    pub fn text_after(&self, steps: usize, left_out: &[usize]) -> Result<String, Fault> {
+    /// Returns the state after the first steps, except for some of them.
+    pub fn text_after(&self, steps: usize, left_out: &[usize]) -> Result<String, RigError> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let runtime = SeededRuntime::new(self.seed, self.worker);
         let engine = runtime.engine(Arc::clone(&store));
@@ -121,7 +123,7 @@ impl WorkPlan {
         Ok(state::text(&*store, &self.project)?)
     }
 
-    /// Steps before the given one that carry a key and were done.
+    /// Returns the executed steps before the given one that have a key.
     pub fn keyed_before(&self, end: usize) -> Vec<usize> {
         (0..end.min(self.steps.len()))
             .filter(|number| {
@@ -132,7 +134,7 @@ impl WorkPlan {
     }
 }
 
-/// What the plan's maker knows about the state so far.
+/// What the planner knows of the state.
 #[derive(Debug, Default)]
 struct Planner {
     conversations: Vec<ConversationId>,
@@ -142,7 +144,7 @@ struct Planner {
     resend: Vec<(ConversationId, Vec<Message>)>,
 }
 
-/// How often each kind of step is tried.
+/// The frequency of each kind of step.
 const WEIGHTS: [(StepKind, usize); 18] = [
     (StepKind::Append, 26),
     (StepKind::StoreTurn, 9),
@@ -191,11 +193,11 @@ impl Planner {
         &self,
         engine: &Engine,
         call: &Call,
-        chance: &mut Chance,
+        rng: &mut SeededRng,
         worker: u64,
-    ) -> Result<(ConversationId, Request), Fault> {
+    ) -> Result<(ConversationId, Request), RigError> {
         let total = WEIGHTS.iter().map(|(_, weight)| weight).sum();
-        let mut drawn = chance.below(total);
+        let mut drawn = rng.below(total);
         let mut kind = StepKind::Append;
         for (candidate, weight) in WEIGHTS {
             kind = candidate;
@@ -208,74 +210,74 @@ impl Planner {
             format!("talk-{worker}-{}", self.conversations.len()),
             &Limits::default(),
         )?;
-        let Some(conversation) = chance.pick(&self.conversations).cloned() else {
-            return Ok((fresh.clone(), create(fresh, chance)));
+        let Some(conversation) = rng.pick(&self.conversations).cloned() else {
+            return Ok((fresh.clone(), create(fresh, rng)));
         };
-        let turn = chance.pick(&self.turns).cloned();
+        let turn = rng.pick(&self.turns).cloned();
         let request = match (kind, turn) {
-            (StepKind::Create, _) => return Ok((fresh.clone(), create(fresh, chance))),
-            (StepKind::Pack, _) => Request::Pack(match chance.one_in(2) {
+            (StepKind::Create, _) => return Ok((fresh.clone(), create(fresh, rng))),
+            (StepKind::Pack, _) => Request::Pack(match rng.one_in(2) {
                 true => PackOptions::EVERYTHING,
                 false => PackOptions { keep_recent: 2, shortest_run: 3 },
             }),
-            (StepKind::StoreTurn, _) => store_turn(&conversation, chance),
-            (StepKind::StoreFacts, _) => store_facts(chance),
-            (StepKind::StoreSource, _) => store_source(chance),
+            (StepKind::StoreTurn, _) => store_turn(&conversation, rng),
+            (StepKind::StoreFacts, _) => store_facts(rng),
+            (StepKind::StoreSource, _) => store_source(rng),
             (StepKind::Undo, _) => Request::Undo(conversation.clone()),
             (StepKind::Redo, _) => Request::Redo(conversation.clone()),
             (StepKind::Append | StepKind::Batch, turn) => {
-                let count = if kind == StepKind::Batch { 2 + chance.below(8) } else { 1 };
-                self.append(&conversation, turn, count, chance)?
+                let count = if kind == StepKind::Batch { 2 + rng.below(8) } else { 1 };
+                self.append(&conversation, turn, count, rng)?
             }
-            (StepKind::Resend, _) => match chance.pick(&self.resend).cloned() {
+            (StepKind::Resend, _) => match rng.pick(&self.resend).cloned() {
                 Some((conversation, mut messages)) => {
-                    messages.push(message(chance));
+                    messages.push(message(rng));
                     let append = Append::to(conversation.clone(), messages).from_root();
                     return Ok((conversation, Request::Append(append)));
                 }
-                None => self.append(&conversation, None, 1, chance)?,
+                None => self.append(&conversation, None, 1, rng)?,
             },
-            (_, None) => self.append(&conversation, None, 1, chance)?,
+            (_, None) => self.append(&conversation, None, 1, rng)?,
             (kind, Some((conversation, turn))) => {
-                let request = self.about(kind, engine, call, &conversation, turn, chance)?;
+                let request = self.turn_request(kind, engine, call, &conversation, turn, rng)?;
                 return Ok((conversation, request));
             }
         };
         Ok((conversation, request))
     }
 
-    /// Calls that are about one turn.
-    fn about(
+    /// Creates a request about a turn.
+    fn turn_request(
         &self,
         kind: StepKind,
         engine: &Engine,
         call: &Call,
         conversation: &ConversationId,
         id: TurnId,
-        chance: &mut Chance,
-    ) -> Result<Request, Fault> {
+        rng: &mut SeededRng,
+    ) -> Result<Request, RigError> {
         let turn = TurnRef::of(id);
         Ok(match kind {
             StepKind::Fork => Request::Fork(Fork {
                 conversation: Some(conversation.clone()),
-                point: about::fork_point(id, chance),
+                point: turn_requests::fork_point(id, rng),
                 name: None,
             }),
-            StepKind::Edit => about::edit(turn, text(chance), chance),
-            StepKind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(12) }),
-            StepKind::Delete => about::delete(turn, chance),
-            StepKind::Bookmark => match chance.pick(&self.bookmarks) {
-                Some(name) if chance.one_in(3) => Request::Unbookmark(name.clone()),
+            StepKind::Edit => turn_requests::edit(turn, text(rng), rng),
+            StepKind::Split => Request::Split(SplitTurn { turn, offset: 1 + rng.below(12) }),
+            StepKind::Delete => turn_requests::delete(turn, rng),
+            StepKind::Bookmark => match rng.pick(&self.bookmarks) {
+                Some(name) if rng.one_in(3) => Request::Unbookmark(name.clone()),
                 _ => {
-                    let name = format!("mark-{}", chance.below(6));
+                    let name = format!("mark-{}", rng.below(6));
                     Request::Bookmark(Name::new(name, &Limits::default())?, turn)
                 }
             },
-            StepKind::Metadata => about::metadata(turn, text, chance),
+            StepKind::Metadata => turn_requests::metadata(turn, text, rng),
             StepKind::Revert => Request::Revert(MoveBranch {
                 conversation: conversation.clone(),
                 branch: "main".to_owned(),
-                to: Some(Reference::parse(&format!("main~{}", 1 + chance.below(3)))?),
+                to: Some(Reference::parse(&format!("main~{}", 1 + rng.below(3)))?),
                 expected_tip: None,
             }),
             _ => {
@@ -294,17 +296,17 @@ impl Planner {
         conversation: &ConversationId,
         turn: Option<(ConversationId, TurnId)>,
         count: usize,
-        chance: &mut Chance,
-    ) -> Result<Request, Fault> {
-        let messages = (0..count).map(|_| message(chance)).collect();
+        rng: &mut SeededRng,
+    ) -> Result<Request, RigError> {
+        let messages = (0..count).map(|_| message(rng)).collect();
         let mut append = Append::to(conversation.clone(), messages);
-        append.reuse = !chance.one_in(5);
+        append.reuse = !rng.one_in(5);
         let branch = self.branches.iter().filter(|(of, _)| of == conversation).collect::<Vec<_>>();
-        match (chance.below(6), turn) {
+        match (rng.below(6), turn) {
             (0, Some((of, turn))) if of == *conversation => {
-                append = append.under(turn.into(), &format!("side-{}", chance.below(20)));
+                append = append.under(turn.into(), &format!("side-{}", rng.below(20)));
             }
-            (1, _) => append.branch = chance.pick(&branch).map(|(_, name)| name.to_string()),
+            (1, _) => append.branch = rng.pick(&branch).map(|(_, name)| name.to_string()),
             _ => {}
         }
         Ok(Request::Append(append))
@@ -330,37 +332,37 @@ impl Planner {
     }
 }
 
-fn create(id: ConversationId, chance: &mut Chance) -> Request {
+fn create(id: ConversationId, rng: &mut SeededRng) -> Request {
     Request::Create(NewConversation {
         id: Some(id),
-        system_prompt: chance.one_in(2).then(|| text(chance)),
+        system_prompt: rng.one_in(2).then(|| text(rng)),
         ..NewConversation::default()
     })
 }
 
-/// Returns one of a few turns of a host, so that many are versions of one another.
-fn store_turn(conversation: &ConversationId, chance: &mut Chance) -> Request {
-    let turn = format!("turn-{}", chance.below(5));
-    let mut request = StoreTurn::new(conversation.as_str(), turn, message(chance));
-    if chance.one_in(3) {
+/// Returns one of a few turns of a host, so that many are versions of each other.
+fn store_turn(conversation: &ConversationId, rng: &mut SeededRng) -> Request {
+    let turn = format!("turn-{}", rng.below(5));
+    let mut request = StoreTurn::new(conversation.as_str(), turn, message(rng));
+    if rng.one_in(3) {
         // What is queued is never done here: how long it takes is in no plan.
         request.interpret = Interpret::Queue;
     }
     Request::StoreTurn(Box::new(request))
 }
 
-fn store_facts(chance: &mut Chance) -> Request {
-    let fact = |chance: &mut Chance| {
-        let name = format!("person {}", chance.below(4));
-        let fields = [("name".to_owned(), name.into()), ("role".to_owned(), text(chance).into())];
+fn store_facts(rng: &mut SeededRng) -> Request {
+    let fact = |rng: &mut SeededRng| {
+        let name = format!("person {}", rng.below(4));
+        let fields = [("name".to_owned(), name.into()), ("role".to_owned(), text(rng).into())];
         NewFact::of("person", fields.into_iter().collect())
     };
-    let entities = (0..1 + chance.below(3)).map(|_| fact(chance)).collect();
+    let entities = (0..1 + rng.below(3)).map(|_| fact(rng)).collect();
     Request::StoreFacts(StoreFacts { entities, ..StoreFacts::default() })
 }
 
-fn store_source(chance: &mut Chance) -> Request {
-    let bytes = text(chance).into_bytes();
+fn store_source(rng: &mut SeededRng) -> Request {
+    let bytes = text(rng).into_bytes();
     Request::StoreSource(NewSource {
         content: Arc::new(bytes),
         mime_type: "text/plain".to_owned(),
@@ -370,27 +372,27 @@ fn store_source(chance: &mut Chance) -> Request {
     })
 }
 
-fn message(chance: &mut Chance) -> Message {
-    let role = if chance.one_in(2) { Role::User } else { Role::Assistant };
-    Message::text(role, text(chance))
+fn message(rng: &mut SeededRng) -> Message {
+    let role = if rng.one_in(2) { Role::User } else { Role::Assistant };
+    Message::text(role, text(rng))
 }
 
-/// Returns one of many.
-fn short(number: usize, chance: &mut Chance) -> Message {
-    Message::text(Role::User, format!("{number} {:x}", chance.number()))
+/// Returns a short message.
+fn short(number: usize, rng: &mut SeededRng) -> Message {
+    Message::text(Role::User, format!("{number} {:x}", rng.number()))
 }
 
-/// Mostly a sentence, now and then a page, rarely more than fits into the turn's own row.
-fn text(chance: &mut Chance) -> String {
-    let words = match chance.below(40) {
-        0 => 2_000 + chance.below(2_000),
-        1..=5 => 100 + chance.below(300),
-        _ => 3 + chance.below(20),
+/// Returns usually a sentence, sometimes a page, rarely a text that is stored separately.
+fn text(rng: &mut SeededRng) -> String {
+    let words = match rng.below(40) {
+        0 => 2_000 + rng.below(2_000),
+        1..=5 => 100 + rng.below(300),
+        _ => 3 + rng.below(20),
     };
     let mut text = String::new();
     for _ in 0..words {
-        let word = chance.number();
-        text.push_str(["temple", "budget", "süß", "why", "🌸", "of", "test"][chance.below(7)]);
+        let word = rng.number();
+        text.push_str(["temple", "budget", "süß", "why", "🌸", "of", "test"][rng.below(7)]);
         text.push_str(&format!("{:x} ", word % 4_096));
     }
     text

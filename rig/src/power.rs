@@ -1,42 +1,40 @@
-//! Power losses: a workload runs once with a journal, and then the disk is looked at as it could
-//! have been found after a power loss at each of its calls.
+//! Power loss: a workload runs once with a journal, and the disk is checked in states in which it
+//! could be after a power loss at each of its calls.
 //!
-//! Some images are not only opened but worked on under the shim, and cut again: a power loss
-//! during the recovery from a power loss, during the checkpoint that ends it, or in the work
-//! that follows.
+//! Some images are not only opened but worked on under the shim and cut again: a power loss during
+//! the recovery from a power loss, during the checkpoint that ends it, or in the work that follows.
 //!
-//! A workload of one worker makes the same calls each time it runs, so a replay shows the same
-//! image. Threads do not, and may need several.
+//! A workload with one worker makes the same calls each time, so a replay gives the same image.
+//! Threads do not, and may need several replays.
 
 use std::path::{Path, PathBuf};
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::check::{self, Expected};
 use crate::defects::Defect;
 use crate::disk::{self, Disk, Image};
 use crate::journal::{self, Act, JournalEntry};
-use crate::lanes;
 use crate::marks::{self, Progress};
+use crate::parallel;
 use crate::plan::WorkPlan;
 use crate::programs::{Programs, scratch};
 use crate::report::{BrokenGuarantee, Tally, Violation};
+use crate::seeded_rng::SeededRng;
 use crate::shim::Layer;
-use crate::workload::{self, Exit, GAVE_UP, WorkloadArgs};
+use crate::workload::{self, EXIT_CALLS_FAILED, Exit, WorkloadArgs};
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Images to look at.
+    /// The number of images.
     #[arg(long, default_value_t = 60_000)]
     pub images: usize,
-    /// Workloads that they are spread over.
+    /// The number of workloads, over which the images are spread.
     #[arg(long, default_value_t = 60)]
     pub workloads: usize,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Workloads that are looked at at the same time.
+    /// Workloads at a time.
     #[arg(long, default_value_t = 1)]
     pub jobs: usize,
     /// Only this workload.
@@ -45,18 +43,18 @@ pub struct Options {
     /// Only images of a power loss at this entry of the journal.
     #[arg(long)]
     pub cut: Option<usize>,
-    /// Only power losses after something was acknowledged: the making of the store is left out.
+    /// Only power losses after the first acknowledgement, not during the creation of the store.
     #[arg(long)]
     pub acknowledged: bool,
-    /// Stop at the first broken promise.
+    /// Stops at the first violation.
     #[arg(long)]
     pub stop: bool,
-    /// What is wrong with the store, to see it caught.
+    /// A defect to seed into the store.
     #[arg(long)]
     pub defect: Option<Defect>,
 }
 
-/// How a workload is shaped.
+/// The parameters of a workload.
 #[derive(Clone, Copy, Debug)]
 struct WorkloadShape {
     workers: usize,
@@ -66,41 +64,41 @@ struct WorkloadShape {
     bulk: usize,
 }
 
-/// Most workloads close the store now and then, which checkpoints; some run in threads that
-/// share their commits; a few go on until the log is written back by itself, or until the store
-/// takes its look-up entries over into their tables, which it does by the thousand.
-fn shape(number: usize, chance: &mut Chance) -> WorkloadShape {
-    let plain = WorkloadShape { workers: 1, steps: 20 + chance.below(30), reopen: None, bulk: 0 };
+/// Returns the parameters of a workload. Most close the store now and then, which checkpoints; some
+/// run in threads that share commits; a few continue until the log is checkpointed automatically, or
+/// until the store flushes its look-up entries, which it does in batches of thousands.
+fn shape(number: usize, rng: &mut SeededRng) -> WorkloadShape {
+    let plain = WorkloadShape { workers: 1, steps: 20 + rng.below(30), reopen: None, bulk: 0 };
     match number % 16 {
-        3 | 6 | 11 => WorkloadShape { workers: 4, steps: 10 + chance.below(10), ..plain },
+        3 | 6 | 11 => WorkloadShape { workers: 4, steps: 10 + rng.below(10), ..plain },
         7 => WorkloadShape { steps: 160, ..plain },
-        BULKY => WorkloadShape { steps: 60, bulk: BULK, ..plain },
-        _ => WorkloadShape { reopen: Some(4 + chance.below(12)), ..plain },
+        BULK_WORKLOAD => WorkloadShape { steps: 60, bulk: BULK, ..plain },
+        _ => WorkloadShape { reopen: Some(4 + rng.below(12)), ..plain },
     }
 }
 
-/// The workload, of sixteen, with a bulk.
-const BULKY: usize = 15;
-/// A little less than what the store keeps in memory before it is taken over.
+/// The workload, of sixteen, with a bulk append.
+const BULK_WORKLOAD: usize = 15;
+/// A little less than the number of entries that triggers a flush.
 const BULK: usize = 8_100;
-/// An image of a bulk is so many times as much work as another.
+/// The cost of an image with a bulk append, compared with other images.
 const BULK_COST: usize = 25;
 
-/// One in so many images is cut again during its recovery …
+/// One of this many images is cut again during its recovery.
 const NESTING: usize = 24;
-/// … so many times.
+/// How often such an image is cut.
 const NESTED_CUTS: usize = 6;
-/// Steps that are done on a recovered image before it is cut again.
+/// Steps on a recovered image before it is cut again.
 const NESTED_STEPS: usize = 3;
 
-/// Looks at many images.
-pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+/// Checks images of many workloads.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, RigError> {
     let numbers: Vec<usize> = match options.workload {
         Some(number) => vec![number],
         None => (0..options.workloads.max(1)).collect(),
     };
     let share = options.images.div_ceil(options.workloads.max(1));
-    lanes::run(&numbers, options.jobs, options.stop, "images", |number| {
+    parallel::run(&numbers, options.jobs, options.stop, "images", |number| {
         Workload::record(programs, options, number)?.look(share)
     })
 }
@@ -117,11 +115,15 @@ struct Workload<'w> {
 }
 
 impl<'w> Workload<'w> {
-    /// Runs it and keeps the journal.
-    fn record(programs: &'w Programs, options: &'w Options, number: usize) -> Result<Self, Fault> {
-        let mut chance = Chance::at(options.seed, &[u64::try_from(number)?]);
-        let seed = chance.number();
-        let shape = shape(number, &mut chance);
+    /// Runs a workload and keeps its journal.
+    fn record(
+        programs: &'w Programs,
+        options: &'w Options,
+        number: usize,
+    ) -> Result<Self, RigError> {
+        let mut rng = SeededRng::at(options.seed, &[u64::try_from(number)?]);
+        let seed = rng.number();
+        let shape = shape(number, &mut rng);
         let mut plans = Vec::new();
         for worker in (0..).take(shape.workers) {
             plans.push(WorkPlan::with_bulk(seed, worker, shape.steps, shape.bulk)?);
@@ -144,7 +146,7 @@ impl<'w> Workload<'w> {
     }
 
     /// Cuts the power at every entry, with images spread evenly over them.
-    fn look(&self, images: usize) -> Result<Tally, Fault> {
+    fn look(&self, images: usize) -> Result<Tally, RigError> {
         let mut tally = Tally::default();
         let mut disk = Disk::new();
         let mut seen = vec![Progress::default(); self.plans.len()];
@@ -159,16 +161,16 @@ impl<'w> Workload<'w> {
             }
             for number in 0..shares[cut] {
                 let place = [self.number, cut, number].map(|part| part as u64);
-                let mut chance = Chance::at(self.options.seed ^ 0x5eed, &place);
-                let image = disk.image(&mut chance);
-                let nested = chance.one_in(NESTING);
+                let mut rng = SeededRng::at(self.options.seed ^ 0x5eed, &place);
+                let image = disk.image(&mut rng);
+                let nested = rng.one_in(NESTING);
                 tally.checkpoints += usize::from(checkpointing && !nested);
                 let outcome = match nested {
-                    true => self.nested(&image, &seen, &mut chance, &mut tally)?,
-                    false => self.judge(&image, &seen, &mut chance, &mut tally)?,
+                    true => self.nested(&image, &seen, &mut rng, &mut tally)?,
+                    false => self.check_store(&image, &seen, &mut rng, &mut tally)?,
                 };
                 if let Err(violation) = outcome {
-                    tally.broke(self.with_replay(violation, cut));
+                    tally.record_violation(self.with_replay(violation, cut));
                     if self.options.stop {
                         return Ok(tally);
                     }
@@ -178,9 +180,9 @@ impl<'w> Workload<'w> {
         Ok(tally)
     }
 
-    /// Returns how many images are looked at for each entry. Where nothing is pending, all images
-    /// are the same and few are enough; while a checkpoint is under way, more is at stake.
-    fn shares(&self, images: usize) -> Result<Vec<usize>, Fault> {
+    /// Returns the number of images for each entry. If nothing is pending, all images are equal and few
+    /// are enough; during a checkpoint, more are checked.
+    fn shares(&self, images: usize) -> Result<Vec<usize>, RigError> {
         let mut disk = Disk::new();
         let mut checkpointing = false;
         let images = if self.bulk > 0 { images.div_ceil(BULK_COST) } else { images };
@@ -224,42 +226,42 @@ impl<'w> Workload<'w> {
         Violation { replay, ..violation }
     }
 
-    fn judge(
+    fn check_store(
         &self,
         image: &Image,
         seen: &[Progress],
-        chance: &mut Chance,
+        rng: &mut SeededRng,
         tally: &mut Tally,
-    ) -> Result<Result<(), Violation>, Fault> {
+    ) -> Result<Result<(), Violation>, RigError> {
         tally.cases += 1;
         let folder = self.folder()?;
-        disk::lay_out(image, &folder)?;
+        disk::write_image(image, &folder)?;
         let expected: Vec<Expected<'_>> = self
             .plans
             .iter()
             .zip(seen)
             .map(|(plan, progress)| Expected { plan, progress: *progress })
             .collect();
-        let judged = check::judge(&folder, &expected, chance);
-        Ok(judged.map(|sound| tally.calls += sound.calls))
+        let checked = check::check_store(&folder, &expected, rng);
+        Ok(checked.map(|store| tally.calls += store.calls))
     }
 
-    /// Works on the image under the shim, and cuts the power again.
+    /// Works on an image under the shim, and cuts the power again.
     fn nested(
         &self,
         image: &Image,
         seen: &[Progress],
-        chance: &mut Chance,
+        rng: &mut SeededRng,
         tally: &mut Tally,
-    ) -> Result<Result<(), Violation>, Fault> {
+    ) -> Result<Result<(), Violation>, RigError> {
         let plan = &self.plans[0];
         let folder = self.folder()?;
-        disk::lay_out(image, &folder)?;
+        disk::write_image(image, &folder)?;
         let marks = self.scratch.path().join("marks-again");
         let answered = seen[0].answered;
         // A plan of another worker is not gone on with: recovery alone is the point there.
         let steps =
-            if self.plans.len() == 1 && !seen[0].begun { chance.below(NESTED_STEPS) } else { 0 };
+            if self.plans.len() == 1 && !seen[0].begun { rng.below(NESTED_STEPS) } else { 0 };
         let work = WorkloadArgs {
             store: folder,
             marks,
@@ -277,16 +279,16 @@ impl<'w> Workload<'w> {
             Err(violation) => return Ok(Err(violation)),
         };
         for _ in 0..NESTED_CUTS {
-            let cut = chance.below(entries.len() + 1);
+            let cut = rng.below(entries.len() + 1);
             let mut disk = Disk::holding(image);
             let mut seen = seen.to_vec();
             for entry in &entries[..cut] {
                 disk.apply(entry)?;
                 see(&mut seen, entry);
             }
-            let again = disk.image(chance);
+            let again = disk.image(rng);
             tally.nested += 1;
-            if let Err(violation) = self.judge(&again, &seen, chance, tally)? {
+            if let Err(violation) = self.check_store(&again, &seen, rng, tally)? {
                 let what = format!("cut again at entry {cut}: {}", violation.what);
                 return Ok(Err(Violation { what, ..violation }));
             }
@@ -294,22 +296,22 @@ impl<'w> Workload<'w> {
         Ok(Ok(()))
     }
 
-    /// Returns a place for the next image, empty.
-    fn folder(&self) -> Result<PathBuf, Fault> {
+    /// Returns an empty folder for the next image.
+    fn folder(&self) -> Result<PathBuf, RigError> {
         let folder = self.scratch.path().join("image");
         remove(&folder)?;
         Ok(folder)
     }
 }
 
-fn remove(path: &Path) -> Result<(), Fault> {
+fn remove(path: &Path) -> Result<(), RigError> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// Follows what the workers said.
+/// Updates the workers' progress by a mark.
 fn see(seen: &mut [Progress], entry: &JournalEntry) {
     if entry.act != Act::Mark {
         return;
@@ -324,7 +326,7 @@ fn see(seen: &mut [Progress], entry: &JournalEntry) {
     }
 }
 
-/// Returns a checkpoint lasts from the first write to the database file to its sync.
+/// Returns whether a checkpoint is running: from the first write to the database file to its sync.
 fn is_checkpointing(before: bool, entry: &JournalEntry) -> bool {
     match entry.act {
         Act::Write if entry.name == tine_sqlite::DATABASE_FILE => true,
@@ -337,7 +339,7 @@ fn is_checkpointing(before: bool, entry: &JournalEntry) -> bool {
 fn journaled(
     programs: &Programs,
     work: &WorkloadArgs,
-) -> Result<Result<Vec<JournalEntry>, Violation>, Fault> {
+) -> Result<Result<Vec<JournalEntry>, Violation>, RigError> {
     let journal = work.marks.with_extension("journal");
     for old in [&journal, &work.marks] {
         if old.exists() {
@@ -357,7 +359,9 @@ fn journaled(
     programs.shim.under(&mut command, &layer)?;
     match workload::wait(command.spawn()?)? {
         (Exit::Code(0), _) => Ok(Ok(journal::read(&journal)?)),
-        (Exit::Code(GAVE_UP), why) => Ok(Err(Violation::new(BrokenGuarantee::Unopenable, why))),
+        (Exit::Code(EXIT_CALLS_FAILED), why) => {
+            Ok(Err(Violation::new(BrokenGuarantee::Unopenable, why)))
+        }
         (exit, why) => {
             let what = format!("the workload ended with {exit:?}: {why}");
             Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)))

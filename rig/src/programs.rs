@@ -1,36 +1,36 @@
-//! The programs that the rig starts, and the folders in which it lets them work.
+//! The programs that the rig starts, and their folders.
 
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::Fault;
+use crate::RigError;
 use crate::shim::Shim;
 
-/// Everything that a run needs.
+/// The programs of a run.
 #[derive(Debug)]
 pub struct Programs {
-    /// The file layer.
+    /// The shim.
     pub shim: Shim,
     /// The workload.
     pub workload: PathBuf,
     /// The `tine` command.
     pub command: PathBuf,
-    /// One process of a crowd.
+    /// A process of a crowd.
     pub crowd: PathBuf,
 }
 
 impl Programs {
-    /// Those that were built beside the running program.
-    pub fn beside() -> Result<Self, Fault> {
+    /// Finds the programs next to the running one.
+    pub fn beside() -> Result<Self, RigError> {
         let here = std::env::current_exe()?;
         let folder = here.parent().ok_or("this program lies in no folder")?;
         let program = |name: &str| folder.join(format!("tine-rig-{name}"));
         Self::at(&program("workload"), &program("command"), &program("crowd"))
     }
 
-    /// Given ones.
-    pub fn at(workload: &Path, command: &Path, crowd: &Path) -> Result<Self, Fault> {
+    /// Uses the given programs.
+    pub fn at(workload: &Path, command: &Path, crowd: &Path) -> Result<Self, RigError> {
         for program in [workload, command, crowd] {
             if !program.is_file() {
                 let name = program.display();
@@ -48,7 +48,7 @@ impl Programs {
     }
 }
 
-/// Returns a folder of its own for a run, removed with it.
-pub fn scratch() -> Result<TempDir, Fault> {
+/// Creates a temporary folder for a run.
+pub fn scratch() -> Result<TempDir, RigError> {
     Ok(TempDir::with_prefix("tine-rig-")?)
 }

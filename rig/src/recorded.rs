@@ -9,26 +9,26 @@ use tine_store::{
     RecordKey, Result, SegmentNo, Split, Turn, TurnLoc, Write,
 };
 
-/// A change that can be made again.
+/// A change that can be repeated.
 type ReplayedChange = Box<dyn Fn(&mut dyn Write) -> Result<()> + Send>;
 
-/// What a change is about.
+/// The record that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeTarget {
-    /// A project or a conversation, without which there is no log to enter.
+    /// A project or a conversation, without which there is no log.
     Ground,
     Tip,
     Log,
     Other,
 }
 
-/// One change.
+/// A recorded change.
 pub(crate) struct RecordedChange {
     pub about: ChangeTarget,
     pub again: ReplayedChange,
 }
 
-/// A transaction with a note of each change.
+/// A transaction that records each change.
 pub(crate) struct Recorder<'r> {
     pub inner: &'r mut dyn Write,
     pub changes: Vec<RecordedChange>,
@@ -44,7 +44,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Hands reading on to the transaction below.
+/// Delegates reading to the inner transaction.
 macro_rules! reads {
     ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
         impl Read for Recorder<'_> {
@@ -57,8 +57,8 @@ macro_rules! reads {
 
 tine_store::for_each_read!(reads);
 
-/// Every way to change something, with what it is about and how its arguments are given again.
-/// A way that is missing does not compile.
+/// Implements every method of `Write` with its target and a closure that repeats it. A missing method
+/// does not compile.
 macro_rules! for_each_write {
     ($make:ident) => {
         $make! {
@@ -89,7 +89,7 @@ macro_rules! for_each_write {
     };
 }
 
-/// Hands a change on, and notes how it is made again.
+/// Delegates a change and records it.
 macro_rules! writes {
     ($($about:ident $name:ident($($argument:ident: $type:ty),*) -> $answer:ty = ($($pass:expr),*);)*) => {
         impl Write for Recorder<'_> {

@@ -1,40 +1,39 @@
-//! What was found, and how it can be found again.
+//! Violations, and how to reproduce them.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What kind of promise was broken.
+/// The guarantee that was violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenGuarantee {
-    /// Something acknowledged is not there.
+    /// An acknowledged write is missing.
     Lost,
-    /// The store does not open.
+    /// The store cannot be opened.
     Unopenable,
-    /// The state is none that the calls explain, or a check fails.
-    Half,
-    /// A call that was made again did something again, or was not answered.
+    /// The calls do not explain the state, or a check fails.
+    Inconsistent,
+    /// A repeated call had an effect again, or was not answered.
     Repeated,
-    /// The program crashed or hung instead of answering.
+    /// The program crashed or hung.
     Crashed,
     /// A caller got the error that the store is busy or locked.
-    Locked,
+    Busy,
     /// No order of the calls explains their answers.
     Unexplained,
 }
 
-/// One broken promise.
+/// A violation.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// Which.
     pub broken: BrokenGuarantee,
-    /// What was seen.
+    /// What was observed.
     pub what: String,
-    /// The arguments of the rig that show it again.
+    /// The arguments that reproduce it.
     pub replay: String,
 }
 
 impl Violation {
-    /// Without a replay yet.
+    /// Creates a violation; the replay is added later.
     pub fn new(broken: BrokenGuarantee, what: impl Into<String>) -> Self {
         Violation { broken, what: what.into(), replay: String::new() }
     }
@@ -43,40 +42,40 @@ impl Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.broken, self.what)?;
-        write!(f, "\n  again: cargo run --release -p tine-rig -- {}", self.replay)
+        write!(f, "\n  reproduce: cargo run --release -p tine-rig -- {}", self.replay)
     }
 }
 
-/// What a run amounts to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Images, runs or cycles.
     pub cases: usize,
-    /// Of these, images of a power loss during recovery or the work after it.
+    /// Images of a power loss during recovery or the work after it.
     pub nested: usize,
-    /// Of these, images taken while a checkpoint wrote to the database file.
+    /// Images during a checkpoint.
     pub checkpoints: usize,
-    /// Acknowledged calls that were looked for, over all cases.
+    /// Acknowledged calls that were checked, over all cases.
     pub calls: usize,
-    /// Everything that was wrong, the first ones only.
+    /// The first violations.
     pub violations: Vec<Violation>,
-    /// How often each promise was broken.
+    /// The number of violations of each guarantee.
     pub broken: [usize; 7],
 }
 
-/// Violations that are kept with their details.
+/// Violations that are kept with details.
 const KEPT: usize = 10;
 
 impl Tally {
-    /// Notes a broken promise.
-    pub fn broke(&mut self, violation: Violation) {
+    /// Records a violation.
+    pub fn record_violation(&mut self, violation: Violation) {
         self.broken[violation.broken as usize] += 1;
         if self.violations.len() < KEPT {
             self.violations.push(violation);
         }
     }
 
-    /// Adds what another thread found.
+    /// Adds the result of another thread.
     pub fn add(&mut self, other: Tally) {
         self.cases += other.cases;
         self.nested += other.nested;
@@ -89,18 +88,18 @@ impl Tally {
         self.violations.extend(other.violations.into_iter().take(room));
     }
 
-    /// Returns whether every promise was kept.
+    /// Returns whether there is no violation.
     pub fn is_clean(&self) -> bool {
         self.broken.iter().all(|count| *count == 0)
     }
 
-    /// Returns the line at the end of a run.
+    /// Returns the summary line of a run.
     pub fn summary(&self, cases: &str, seed: u64, took: Duration) -> String {
-        let [lost, unopenable, half, repeated, crashed, locked, unexplained] = self.broken;
+        let [lost, unopenable, inconsistent, repeated, crashed, busy, unexplained] = self.broken;
         format!(
             "{} {cases} ({} during recovery, {} during a checkpoint), {} acknowledged calls \
-             looked for: {lost} lost, {unopenable} unopenable, {half} half visible, {repeated} \
-             repeated, {crashed} crashed, {locked} told to wait, {unexplained} unexplained; seed {seed}, {:.1} s",
+             checked: {lost} lost, {unopenable} unopenable, {inconsistent} inconsistent, {repeated} \
+             repeated, {crashed} crashed, {busy} busy, {unexplained} unexplained; seed {seed}, {:.1} s",
             self.cases,
             self.nested,
             self.checkpoints,

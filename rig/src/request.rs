@@ -9,7 +9,7 @@ use tine_engine::{
 };
 use tine_store::PackOptions;
 
-/// What is asked for.
+/// A request to the engine.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// [`Engine::create_conversation`]
@@ -48,29 +48,29 @@ pub enum Request {
     Pack(PackOptions),
 }
 
-/// What came back, as far as the caller could rely on it.
+/// An answer, as far as a caller relies on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestAnswer {
-    /// One line with everything that was promised: ids, hashes, tips, numbers.
+    /// The ids, hashes, tips and numbers of the answer, in one line.
     pub line: String,
-    /// Turns that the answer names.
+    /// Turns in the answer.
     pub turns: Vec<TurnId>,
-    /// Branches that the answer names.
+    /// Branches in the answer.
     pub branch: Option<Name>,
 }
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestEnd {
-    /// Acknowledged.
+    /// It was acknowledged.
     Done(RequestAnswer),
-    /// Refused by the rules: nothing may have changed.
+    /// It was rejected by the rules: nothing may have changed.
     Refused(String),
     /// The disk is full: nothing may have changed.
     Full,
-    /// An erasure is stored, but its traces could not be swept up.
+    /// A purge was stored, but its traces could not be removed.
     Unswept,
-    /// The store failed: the call may or may not have taken effect.
+    /// The store failed: the call may have taken effect.
     Failed(String),
 }
 
@@ -80,8 +80,8 @@ impl Request {
         self.run_in_full(engine, call).0
     }
 
-    /// The same, with all that the answer says. Unlike [`RequestAnswer::line`] it tells a repeated call
-    /// from the first one.
+    /// Makes the call and returns the whole answer. Unlike [`RequestAnswer::line`], this differs between a
+    /// first call and its repetition.
     pub fn run_in_full(&self, engine: &Engine, call: &Call) -> (RequestEnd, String) {
         let mut full = String::new();
         let ended = match self.answer(engine, call, &mut full) {

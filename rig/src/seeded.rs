@@ -1,7 +1,7 @@
-//! A clock and randomness that depend on nothing but the seed and the number of the step.
+//! A clock and randomness that depend only on the seed and the number of the step.
 //!
-//! A step therefore makes the same ids and times whenever, and in whichever process, it runs on
-//! the same state: a run that was cut off can be compared with one that was not.
+//! A step therefore creates the same ids and times in any process that runs it on the same state: an
+//! interrupted run can be compared with one that was not.
 
 use std::sync::Mutex;
 use std::sync::{Arc, PoisonError};
@@ -10,35 +10,35 @@ use tine_core::{Limits, Timestamp};
 use tine_engine::{Clock, Engine, Entropy};
 use tine_store::Store;
 
-use crate::chance::Chance;
+use crate::seeded_rng::SeededRng;
 
 /// 2026-01-01; every step begins ten seconds after the one before.
 const START_MS: i64 = 1_767_225_600_000;
 const STEP_MS: i64 = 10_000;
 
-/// Time and randomness of the step that is being run.
+/// The clock and randomness of the current step.
 #[derive(Debug)]
 pub struct SeededRuntime {
     seed: u64,
     worker: u64,
-    now: Mutex<(i64, Chance)>,
+    now: Mutex<(i64, SeededRng)>,
 }
 
 impl SeededRuntime {
-    /// Of one worker of a seed, at step 0.
+    /// Creates those of a worker, at step 0.
     pub fn new(seed: u64, worker: u64) -> Arc<Self> {
-        Arc::new(SeededRuntime { seed, worker, now: Mutex::new((START_MS, Chance::new(seed))) })
+        Arc::new(SeededRuntime { seed, worker, now: Mutex::new((START_MS, SeededRng::new(seed))) })
     }
 
-    /// Goes to the beginning of a step.
+    /// Sets the step.
     pub fn step(&self, step: usize) {
         let places = [self.worker, u64::try_from(step).unwrap_or(u64::MAX)];
         let start = START_MS + STEP_MS * i64::try_from(step).unwrap_or(0);
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) =
-            (start, Chance::at(self.seed, &places));
+            (start, SeededRng::at(self.seed, &places));
     }
 
-    /// Returns an engine that lives in this time.
+    /// Returns an engine with this clock and randomness.
     pub fn engine(self: &Arc<Self>, store: Arc<dyn Store>) -> Engine {
         Engine::with(
             store,

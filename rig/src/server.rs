@@ -1,9 +1,9 @@
-//! kill −9 over `tine serve`: what a client was answered must be there after every restart.
+//! `kill -9` on `tine serve`: what was acknowledged to a client must survive every restart.
 //!
-//! Several clients append over HTTP, each to a conversation of its own and with a key for every
-//! message. The server is killed at any moment and started again on the same store. A client that
-//! got no answer sends the same request again; whatever the first one did, the message must end
-//! up in the store exactly once. The ledger is kept by this process from the answers alone.
+//! Several clients append over HTTP, each to its own conversation and with a key for every message.
+//! The server is killed at any moment and restarted on the same store. A client without an answer
+//! repeats the request; the message must be stored exactly once. This process keeps the ledger from
+//! the answers alone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,50 +13,49 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::check;
 use crate::programs::{Programs, scratch};
 use crate::report::{BrokenGuarantee, Tally, Violation};
+use crate::seeded_rng::SeededRng;
 use tine_core::{ConversationId, Limits};
 use tine_engine::{Call, Engine, Page, PathQuery};
 use tine_store::Content;
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Cycles of starting, killing and looking.
+    /// Cycles of starting, killing and checking.
     #[arg(long, default_value_t = 200)]
     pub cycles: usize,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The longest time that a server is given, in milliseconds.
+    /// The longest lifetime of a server, in milliseconds.
     #[arg(long, default_value_t = 400)]
     pub longest: usize,
 }
 
 /// Clients at once.
 const CLIENTS: usize = 6;
-/// Messages of all clients after which a new store is made.
+/// Messages of all clients before a new store is created.
 const MESSAGES: usize = 20_000;
-/// How long a server may take to start, or to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server may take to start or to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Kills and looks.
-pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+/// Runs the cycles.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, RigError> {
     let mut tally = Tally::default();
     let mut target = KilledServer::new()?;
     for cycle in 0..options.cycles {
-        let mut chance = Chance::at(options.seed ^ 0x5e12, &[u64::try_from(cycle)?]);
-        let pause = chance.below(options.longest.max(1) * 1_000);
+        let mut rng = SeededRng::at(options.seed ^ 0x5e12, &[u64::try_from(cycle)?]);
+        let pause = rng.below(options.longest.max(1) * 1_000);
         tally.cases += 1;
         match target.cycle(programs, Duration::from_micros(u64::try_from(pause)?))? {
             Ok(calls) => tally.calls += calls,
             Err(violation) => {
                 let replay = format!("kill-server --cycles {} --seed {}", cycle + 1, options.seed);
                 let what = format!("cycle {cycle}: {}", violation.what);
-                tally.broke(Violation { what, replay, ..violation });
+                tally.record_violation(Violation { what, replay, ..violation });
                 target = KilledServer::new()?;
             }
         }
@@ -74,7 +73,7 @@ struct KilledServer {
 }
 
 impl KilledServer {
-    fn new() -> Result<Self, Fault> {
+    fn new() -> Result<Self, RigError> {
         let clients = (0..CLIENTS).map(Client::new).collect();
         Ok(KilledServer { scratch: scratch()?, clients })
     }
@@ -83,13 +82,13 @@ impl KilledServer {
         self.clients.iter().map(|client| client.answered.len()).sum()
     }
 
-    /// Starts, lets the clients work, kills, looks; answers how many acknowledged calls were
-    /// looked for.
+    /// Starts, lets the clients work, kills and checks; returns the number of acknowledged calls that
+    /// were checked.
     fn cycle(
         &mut self,
         programs: &Programs,
         pause: Duration,
-    ) -> Result<Result<usize, Violation>, Fault> {
+    ) -> Result<Result<usize, Violation>, RigError> {
         let (mut server, address) = self.start(programs)?;
         let stop = AtomicBool::new(false);
         let worked = std::thread::scope(|scope| {
@@ -112,8 +111,8 @@ impl KilledServer {
         Ok(self.look())
     }
 
-    /// Starts the real server and waits until it says where it listens.
-    fn start(&self, programs: &Programs) -> Result<(Child, SocketAddr), Fault> {
+    /// Starts the server and waits for its address.
+    fn start(&self, programs: &Programs) -> Result<(Child, SocketAddr), RigError> {
         let mut server = Command::new(&programs.command)
             .env_clear()
             .env("HOME", self.scratch.path())
@@ -138,8 +137,8 @@ impl KilledServer {
         }
     }
 
-    /// Every client's path is what it was told, in order, and behind it at most the one message
-    /// whose answer did not come.
+    /// Checks that every client's path is what was acknowledged, in order, with at most the one message
+    /// after it that was not answered.
     fn look(&self) -> Result<usize, Violation> {
         let engine = Engine::new(check::open(&self.scratch.path().join("store"), true)?);
         check::verify(&engine)?;
@@ -150,11 +149,11 @@ impl KilledServer {
     }
 }
 
-/// One client and what was acknowledged to it.
+/// A client and what was acknowledged to it.
 struct Client {
     conversation: String,
     made: bool,
-    /// The id of each message's turn, in order.
+    /// The turn ids of the messages, in order.
     answered: Vec<String>,
 }
 
@@ -163,8 +162,7 @@ impl Client {
         Client { conversation: format!("client-{number}"), made: false, answered: Vec::new() }
     }
 
-    /// Appends until the server is gone. An answer that is neither success nor missing is a
-    /// broken promise.
+    /// Appends until the server is gone. Any answer other than success is a violation.
     fn work(&mut self, address: SocketAddr, stop: &AtomicBool) -> Result<(), Violation> {
         let Ok(mut line) = HttpConnection::open(address) else { return Ok(()) };
         while !stop.load(Ordering::SeqCst) {
@@ -189,7 +187,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the next request; the same again until it was answered.
+    /// Returns the next request, or the same one until it was answered.
     fn next(&self) -> (String, Value) {
         let (id, number) = (&self.conversation, self.answered.len());
         if !self.made {
@@ -207,10 +205,11 @@ impl Client {
 
     fn look(&self, engine: &Engine) -> Result<(), Violation> {
         let call = Call::by("rig");
-        let half =
-            |error: tine_engine::Error| Violation::new(BrokenGuarantee::Half, error.to_string());
+        let half = |error: tine_engine::Error| {
+            Violation::new(BrokenGuarantee::Inconsistent, error.to_string())
+        };
         let id = ConversationId::new(&self.conversation, &Limits::default())
-            .map_err(|error| Violation::new(BrokenGuarantee::Half, error.to_string()))?;
+            .map_err(|error| Violation::new(BrokenGuarantee::Inconsistent, error.to_string()))?;
         if !self.made {
             // It may be there all the same; nothing was promised.
             return engine.conversations(&call, true, Page::default()).map(|_| ()).map_err(half);
@@ -253,32 +252,32 @@ impl Client {
             };
             if said.as_deref() != Some(text(number).as_str()) {
                 let what = format!("{}: turn {number} says {said:?}", self.conversation);
-                return Err(Violation::new(BrokenGuarantee::Half, what));
+                return Err(Violation::new(BrokenGuarantee::Inconsistent, what));
             }
         }
         Ok(())
     }
 }
 
-/// What a message says: enough to fill pages.
+/// Returns the text of a message, long enough to fill pages.
 fn text(number: usize) -> String {
     format!("message {number} {}", "and so on ".repeat(number % 60))
 }
 
-/// A connection that asks one thing after another.
+/// A connection for one request at a time.
 struct HttpConnection {
     stream: BufReader<TcpStream>,
 }
 
 impl HttpConnection {
     fn open(address: SocketAddr) -> std::io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         stream.set_nodelay(true)?;
         Ok(HttpConnection { stream: BufReader::new(stream) })
     }
 
-    /// Asks and reads the whole answer; `None` when the server went away before it was complete.
+    /// Sends a request and reads the answer; `None` if the server went away before it was complete.
     fn ask(&mut self, path: &str, body: &Value) -> Option<(u16, Value)> {
         let body = body.to_string();
         let request = format!(

@@ -9,36 +9,35 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::Fault;
+use crate::RigError;
 
 const SOURCE: &str = include_str!("../shim/faults.c");
 
-/// The compiled layer.
+/// The compiled shim.
 #[derive(Debug)]
 pub struct Shim {
     folder: TempDir,
 }
 
-/// What becomes of a call.
+/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failing {
-    /// It answers EIO.
+pub enum FailureMode {
+    /// With EIO.
     Io,
-    /// It answers ENOSPC.
+    /// With ENOSPC.
     Full,
-    /// A write stores half; for ever: and then the disk is full.
+    /// A write stores half of its bytes; permanently: the disk is full afterwards.
     Short,
-    /// The process ends there.
+    /// The process ends.
     Kill,
 }
 
-/// Which call fails.
+/// The call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailAt {
-    /// Counted from 1.
+    /// The number of the call, from 1.
     pub call: usize,
-    /// How.
-    pub how: Failing,
+    pub how: FailureMode,
     /// Whether all later calls fail too.
     pub forever: bool,
 }
@@ -46,39 +45,39 @@ pub struct FailAt {
 impl std::fmt::Display for FailAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let how = match self.how {
-            Failing::Io => "eio",
-            Failing::Full => "full",
-            Failing::Short => "short",
-            Failing::Kill => "kill",
+            FailureMode::Io => "eio",
+            FailureMode::Full => "full",
+            FailureMode::Short => "short",
+            FailureMode::Kill => "kill",
         };
         write!(f, "{}:{how}:{}", self.call, if self.forever { "forever" } else { "once" })
     }
 }
 
-/// What the layer is to do.
+/// The configuration of the shim.
 #[derive(Clone, Debug, Default)]
 pub struct Layer {
     /// The store's folder.
     pub root: PathBuf,
-    /// Writes everything down here.
+    /// The journal.
     pub journal: Option<PathBuf>,
     /// The file of acknowledgements.
     pub marks: Option<PathBuf>,
-    /// Fails a call.
+    /// The call that fails.
     pub fail: Option<FailAt>,
-    /// Counts reads as calls, too.
+    /// Whether reads count as calls.
     pub reads: bool,
-    /// These syncs are ignored: `*`, `/` for the folder, or the end of a file's name.
+    /// The syncs that are ignored: `*`, `/` for the folder, or the end of a file name.
     pub ignore_sync: Option<String>,
-    /// Syncs are only written down: an image is built from the journal, not from the disk.
+    /// Whether syncs are only recorded: images are built from the journal, not from the disk.
     pub free_sync: bool,
-    /// Every sync takes longer by this.
+    /// The delay of every sync.
     pub delay_sync: Duration,
 }
 
 impl Shim {
-    /// Compiles it with the system's C compiler.
-    pub fn build() -> Result<Self, Fault> {
+    /// Compiles the shim with the system's C compiler.
+    pub fn build() -> Result<Self, RigError> {
         let folder = TempDir::with_prefix("tine-rig-shim-")?;
         let source = folder.path().join("faults.c");
         std::fs::write(&source, SOURCE)?;
@@ -95,8 +94,8 @@ impl Shim {
         Ok(Shim { folder })
     }
 
-    /// Puts the layer under a program that is about to start.
-    pub fn under(&self, command: &mut Command, layer: &Layer) -> Result<(), Fault> {
+    /// Loads the shim into a command that is about to start.
+    pub fn under(&self, command: &mut Command, layer: &Layer) -> Result<(), RigError> {
         command.env("LD_PRELOAD", self.folder.path().join("faults.so"));
         command.env("TINE_RIG_ROOT", canonical(&layer.root)?);
         if let Some(journal) = &layer.journal {
@@ -124,8 +123,8 @@ impl Shim {
     }
 }
 
-/// Returns the path as the kernel names it; the last part need not be there yet.
-fn canonical(path: &Path) -> Result<PathBuf, Fault> {
+/// Returns a path as the kernel names it; its last part need not exist.
+fn canonical(path: &Path) -> Result<PathBuf, RigError> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(format!("{} has no folder", path.display()).into());
     };

@@ -1,8 +1,8 @@
-//! Everything that a project holds, as text: two stores hold the same when the texts are equal.
+//! The state of a project as text: two stores are equal if their texts are.
 //!
-//! Turns are named by id instead of by a store's own handles, so that a text from the memory
-//! store can be compared with one from the embedded store. Every record of the project is in it,
-//! hidden and undone ones too: content byte by byte, tips, the log with its hashes and keys.
+//! Turns are named by id instead of by a store's handles, so that the memory store can be compared
+//! with the embedded store. It contains every record of the project, also hidden and undone ones:
+//! content byte by byte, tips, the log with its hashes and keys.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use tine_store::{
     StoreError, Turn, TurnLoc,
 };
 
-/// Rows of a listing that are asked for at once.
+/// Rows per page of a listing.
 const PAGE: usize = 1_000;
 
-/// Returns the text of a project's state; empty when there is no such project.
+/// Returns the state of a project; empty if the project does not exist.
 pub fn text(store: &dyn Store, project: &ProjectId) -> Result<String> {
     let mut text = String::new();
     store.read(&mut |records| {
@@ -70,7 +70,7 @@ pub fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// Returns the first line in which two states differ, for a report.
+/// Returns the first line in which two states differ.
 pub fn first_difference(expected: &str, found: &str) -> String {
     let (mut left, mut right) = (expected.lines(), found.lines());
     for number in 1_usize.. {
@@ -99,7 +99,7 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     text.push('\n');
 }
 
-/// One conversation on its way into the text.
+/// A conversation that is being written.
 struct Page<'p> {
     records: &'p dyn Read,
     conversation: &'p Conversation,
@@ -187,7 +187,7 @@ impl Page<'_> {
         self.text.push('\n');
     }
 
-    /// Splits and hidden runs: what the tree shows differently from what is there.
+    /// Writes splits and hidden runs.
     fn shown(&mut self) -> Result<()> {
         let key = self.conversation.key;
         for split in self.records.splits(key)? {

@@ -1,17 +1,16 @@
-//! Transactions that are none: the seeded defects that only show when others work at the same
-//! time.
+//! Unsound transactions: the seeded defects that show only under concurrency.
 
 use tine_sqlite::SqliteStore;
 use tine_store::{Branch, Read, Result, Store as _, StoreError, Write};
 
-/// Reading without a snapshot: every record comes from the state that there is just then.
-pub(crate) struct Torn<'t> {
+/// Reads without a snapshot: every record comes from the current state.
+pub(crate) struct SnapshotlessRead<'t> {
     pub store: &'t SqliteStore,
 }
 
 macro_rules! torn {
     ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        impl Read for Torn<'_> {
+        impl Read for SnapshotlessRead<'_> {
             $(fn $name(&self, $($argument: $type),*) -> Result<$answer> {
                 now(self.store, |records| records.$name($($argument),*))
             })*
@@ -21,8 +20,8 @@ macro_rules! torn {
 
 tine_store::for_each_read!(torn);
 
-/// A transaction that reads tips from outside of itself: what it moves may have moved since. Which
-/// branches there are it knows, so that no constraint gives it away.
+/// A transaction that reads tips outside of itself, so that what it moves may have moved since. It
+/// knows which branches exist, so that no constraint detects it.
 pub(crate) struct StaleTips<'s> {
     pub inner: &'s mut dyn Write,
     pub store: &'s SqliteStore,

@@ -1,7 +1,7 @@
-//! The program that is tormented: workers that carry out their plans on one embedded store.
+//! The workload: workers that execute their plans on one embedded store.
 //!
-//! It says what it begins and what it was told ([`crate::marks`]), and nothing else. Nothing in
-//! here knows whether a shim lies underneath.
+//! It prints what it begins and what was acknowledged ([`crate::marks`]), and nothing else. It does
+//! not depend on whether the shim is loaded.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tine_sqlite::SqliteStore;
 use tine_store::Store;
 
-use crate::Fault;
+use crate::RigError;
 use crate::defects::{Defect, Defective};
 use crate::marks::Marks;
 use crate::plan::WorkPlan;
@@ -19,21 +19,20 @@ use crate::request::RequestEnd;
 use crate::seeded::SeededRuntime;
 
 /// The exit code of a workload that stopped because calls failed.
-pub const GAVE_UP: i32 = 3;
+pub const EXIT_CALLS_FAILED: i32 = 3;
 
 /// Failures after which a worker gives up.
 const FAILURES: usize = 4;
 
 /// How long a child may take before it counts as hung.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WorkloadArgs {
     /// The store's folder.
     #[arg(long)]
     pub store: PathBuf,
-    /// Where to say what was done.
+    /// The file for marks.
     #[arg(long)]
     pub marks: PathBuf,
     /// The seed of the plans.
@@ -42,25 +41,25 @@ pub struct WorkloadArgs {
     /// The number of the first worker.
     #[arg(long, default_value_t = 0)]
     pub worker: u64,
-    /// For each worker, the step to begin with; so many workers there are.
+    /// The first step of each worker; their number is the number of workers.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub from: Vec<usize>,
-    /// The step to stop before.
+    /// The step before which workers stop.
     #[arg(long)]
     pub to: usize,
-    /// Messages that the second step appends at once, if any.
+    /// Messages that the second step appends at once.
     #[arg(long, default_value_t = 0)]
     pub bulk: usize,
-    /// Closes and opens the store after so many steps (one worker only).
+    /// Closes and reopens the store after this many steps (with one worker only).
     #[arg(long)]
     pub reopen: Option<usize>,
-    /// What is wrong with the store.
+    /// A defect to seed into the store.
     #[arg(long)]
     pub defect: Option<Defect>,
 }
 
 impl WorkloadArgs {
-    /// Returns the command that does this.
+    /// Returns the command line.
     pub fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
         command.arg("--store").arg(&self.store).arg("--marks").arg(&self.marks);
@@ -86,8 +85,8 @@ impl WorkloadArgs {
         })
     }
 
-    /// Does it, and answers the exit code.
-    pub fn run(&self) -> Result<i32, Fault> {
+    /// Runs the workers and returns the exit code.
+    pub fn run(&self) -> Result<i32, RigError> {
         let marks = Marks::open(&self.marks)?;
         let mut plans = Vec::new();
         for worker in (self.worker..).take(self.from.len()) {
@@ -117,14 +116,14 @@ impl WorkloadArgs {
         })
     }
 
-    /// Returns one worker, which closes the store now and then, and opens it again after a failure.
+    /// Runs one worker, which reopens the store now and then and after failures.
     fn alone(
         &self,
         plan: &WorkPlan,
         from: usize,
         store: Arc<dyn Store>,
         marks: &Marks,
-    ) -> Result<i32, Fault> {
+    ) -> Result<i32, RigError> {
         let runtime = SeededRuntime::new(plan.seed, plan.worker);
         let mut engine = Some(runtime.engine(store));
         let mut failures = 0;
@@ -139,7 +138,7 @@ impl WorkloadArgs {
                 }
             }
             let Some(open) = &engine else {
-                return Ok(GAVE_UP);
+                return Ok(EXIT_CALLS_FAILED);
             };
             runtime.step(number);
             marks.begun(plan.worker, number)?;
@@ -154,26 +153,26 @@ impl WorkloadArgs {
                 }
             }
             if failures >= FAILURES {
-                return Ok(GAVE_UP);
+                return Ok(EXIT_CALLS_FAILED);
             }
         }
         Ok(0)
     }
 }
 
-/// Says why nothing more can be done.
+/// Reports why the workload stops.
 fn gave_up(error: &tine_store::StoreError) -> i32 {
     eprintln!("the store does not open: {error}");
-    GAVE_UP
+    EXIT_CALLS_FAILED
 }
 
-/// Returns one worker among several in this process, on one store.
+/// Runs several workers in this process, on one store.
 fn together(
     plan: &WorkPlan,
     from: usize,
     store: Arc<dyn Store>,
     marks: &Marks,
-) -> Result<i32, Fault> {
+) -> Result<i32, RigError> {
     let runtime = SeededRuntime::new(plan.seed, plan.worker);
     let engine = runtime.engine(store);
     for (number, step) in plan.steps.iter().enumerate().skip(from) {
@@ -182,30 +181,29 @@ fn together(
         let ended = step.request.run(&engine, &step.call);
         marks.ended(plan.worker, number, &ended)?;
         if matches!(ended, RequestEnd::Full | RequestEnd::Unswept | RequestEnd::Failed(_)) {
-            return Ok(GAVE_UP);
+            return Ok(EXIT_CALLS_FAILED);
         }
     }
     Ok(0)
 }
 
-/// How a child ended.
 #[derive(Clone, Debug)]
 pub enum Exit {
-    /// With a code.
+    /// With an exit code.
     Code(i32),
-    /// By a signal, which this process may have sent.
+    /// By a signal, perhaps of this process.
     Signal,
-    /// Not within all patience; it was ended.
+    /// It hung and was killed.
     Hung,
 }
 
-/// Waits for a child that this process started, and reads what it complained about.
-pub fn wait(mut child: Child) -> Result<(Exit, String), Fault> {
+/// Waits for a child of this process, and reads its standard error.
+pub fn wait(mut child: Child) -> Result<(Exit, String), RigError> {
     let since = Instant::now();
     let exit = loop {
         match child.try_wait()? {
             Some(status) => break status.code().map_or(Exit::Signal, Exit::Code),
-            None if since.elapsed() > PATIENCE => {
+            None if since.elapsed() > ANSWER_TIMEOUT => {
                 child.kill()?;
                 child.wait()?;
                 break Exit::Hung;

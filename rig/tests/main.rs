@@ -21,7 +21,7 @@ fn assert_clean(tally: &Tally) {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_when_the_power_is() {
+fn a_power_loss_loses_no_acknowledged_write() {
     let options = power::Options {
         images: 1_750,
         workloads: 7,
@@ -57,7 +57,7 @@ fn a_failing_call_is_reported_and_leaves_whole_operations() {
 }
 
 #[test]
-fn a_killed_process_loses_nothing_that_it_acknowledged() {
+fn a_killed_process_loses_no_acknowledged_write() {
     let options = kill::Options { cycles: 20, seed: 20_260_101, longest: 60 };
     let tally = kill::run(&programs(), &options).expect("the rig works");
     assert_clean(&tally);
@@ -65,7 +65,7 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
 }
 
 #[test]
-fn one_order_of_the_calls_explains_all_that_a_crowd_was_told() {
+fn one_order_of_the_calls_explains_all_answers_of_a_crowd() {
     let options = crowd::Options {
         seconds: None,
         calls: 2_000,
@@ -83,7 +83,7 @@ fn one_order_of_the_calls_explains_all_that_a_crowd_was_told() {
 }
 
 #[test]
-fn a_killed_server_loses_nothing_that_it_answered() {
+fn a_killed_server_loses_no_acknowledged_write() {
     let options = server::Options { cycles: 5, seed: 20_260_101, longest: 400 };
     let tally = server::run(&programs(), &options).expect("the rig works");
     assert_clean(&tally);

@@ -132,7 +132,7 @@ fn a_broken_stream_is_recorded_and_reported_as_an_error() {
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Go on"));
     assert_eq!(error["code"], -32603);
-    assert!(error["message"].as_str().expect("a sentence").contains("broke off"), "{error}");
+    assert!(error["message"].as_str().expect("a sentence").contains("was cut off"), "{error}");
     let turns = store.turns(&session);
     assert_eq!(turns[0].id.to_string(), error["data"]["userMessageId"].as_str().expect("an id"));
     assert_eq!(turns[1].status, Status::Partial);

@@ -42,16 +42,16 @@ pub enum Subject {
 pub struct Finding {
     /// `person`, `task` …
     pub entity_type: String,
-    /// Its fields.
+    /// Fields by name.
     pub fields: Object,
-    /// The bytes of the text that state it, where they are known.
+    /// The bytes of the text that state it, if known.
     pub span: Option<Range<usize>>,
 }
 
 /// How an interpreter works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InterpreterKind {
-    /// By rules built in.
+    /// By built-in rules.
     Rules,
     /// By asking a model.
     Model,
@@ -72,7 +72,7 @@ pub struct InterpreterInfo {
     pub provider: Option<String>,
     /// The requested model.
     pub model: Option<String>,
-    /// The parameters of its requests, an object; never a key.
+    /// The parameters of its requests, an object; never an API key.
     pub parameters: Json,
     /// The seed of its requests.
     pub seed: Option<u64>,
@@ -87,13 +87,13 @@ pub struct Account {
     pub model_answered: Option<String>,
     /// The bytes of the last request, without headers.
     pub request: Option<Vec<u8>>,
-    /// The bytes of the last response, as far as they came.
+    /// The bytes of the last response, as far as they were received.
     pub response: Option<Vec<u8>>,
     /// Usage over all attempts.
     pub usage: Usage,
     /// The number of attempts.
     pub tries: u32,
-    /// Parts of an answer that could not be used, one sentence each.
+    /// What was left out of an answer, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ pub struct Account {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InterpreterFailure {
-    /// What happened and what can be done.
+    /// What is wrong, and what to do.
     pub message: String,
     /// Whether the same run may succeed later.
     pub transient: bool,
@@ -119,7 +119,7 @@ pub trait Interpreter: Send + Sync {
         account: &mut Account,
     ) -> Result<Vec<Finding>, InterpreterFailure>;
 
-    /// Returns the findings of a run that took place, from the bytes of its response.
+    /// Returns the findings of an earlier run, from the bytes of its response.
     fn replay(
         &self,
         material: &Material<'_>,

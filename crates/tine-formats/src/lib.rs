@@ -1,7 +1,7 @@
 //! Text formats of conversations.
 //!
 //! - [`bundle`]: Tine's own JSON Lines format, with hashes, to move conversations between stores.
-//! - [`page`]: a self-contained HTML page around a bundle.
+//! - [`html_page`]: a self-contained HTML page around a bundle.
 //! - [`export`]: formats of other programs.
 //! - [`render`]: a path as a request to a provider.
 //! - [`redact`]: replaces secrets before messages are recorded.
@@ -10,6 +10,7 @@
 
 pub mod bundle;
 pub mod export;
-pub mod page;
+pub mod html_page;
+
 pub mod redact;
 pub mod render;

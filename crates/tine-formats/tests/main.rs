@@ -4,5 +4,6 @@
 
 mod bundle;
 mod fuzz;
+mod html_page;
 mod redact;
 mod render;

@@ -42,7 +42,7 @@ pub struct ImportPlan {
 }
 
 impl ImportPlan {
-    /// Returns how many bytes it is about.
+    /// Returns the total size.
     pub fn bytes(&self) -> u64 {
         self.jobs.iter().map(|job| job.bytes).sum()
     }
@@ -70,9 +70,9 @@ pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     places.into_iter().flatten().collect()
 }
 
-/// Folders within folders.
+/// The maximum nesting of folders.
 const DEPTH: usize = 32;
-/// Bytes of a file that are inspected.
+/// The number of bytes of a file that are inspected.
 const HEAD: u64 = 256 << 10;
 
 /// Formats of files that were inspected before, so that they are not opened again.
@@ -94,7 +94,7 @@ pub fn plan_with_cache(
     for path in paths {
         let about = match fs::metadata(path) {
             Ok(about) => about,
-            // One of several agents may never have been used here.
+            // Some of the agents may never have been used here.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     && plan.missing.len() + 1 < paths.len() =>
@@ -207,10 +207,9 @@ fn sniff(path: &Path) -> std::io::Result<Option<ImportFormat>> {
     Ok(of_document(path, &String::from_utf8_lossy(&head)))
 }
 
-/// Lines of a log that are looked at.
+/// The number of lines of a log that are inspected.
 const LINES: usize = 40;
 
-/// Returns the format of a log by one of its lines.
 fn of_line(line: &Json) -> Option<ImportFormat> {
     let has = |name: &str| line.get(name).is_some();
     let kind = text(line, "type").unwrap_or_default();
@@ -237,13 +236,13 @@ fn of_line(line: &Json) -> Option<ImportFormat> {
     }
 }
 
-/// Returns the format of a document by names that only it has.
+/// Returns the format of a document by its characteristic members.
 fn of_document(path: &Path, head: &str) -> Option<ImportFormat> {
     let has = |name: &str| head.contains(&format!("\"{name}\""));
     let named = |name: &str| path.file_name().is_some_and(|it| it == name);
     let within = |name: &str| path.components().any(|it| it.as_os_str() == name);
     if head.trim_start().starts_with('<') {
-        return head.contains(tine_formats::page::MARK).then_some(ImportFormat::Bundle);
+        return head.contains(tine_formats::html_page::MARK).then_some(ImportFormat::Bundle);
     }
     if named("roots.json") && path.parent().is_some_and(holds_trees) {
         return Some(ImportFormat::Forest);
@@ -271,13 +270,13 @@ fn of_document(path: &Path, head: &str) -> Option<ImportFormat> {
     }
 }
 
-/// Returns whether a folder is one of the tree specification's store: trees are folders with nodes.
+/// Returns whether a folder is a `FileSystemStore`: its trees are folders with `nodes`.
 fn holds_trees(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| entry.path().join("nodes").is_dir())
 }
 
-/// Returns the format of an export by how its first conversations begin.
+/// Returns the format of an archive by the beginning of its first conversations.
 fn of_archive(path: &Path) -> Option<ImportFormat> {
     let input = crate::input::Input::default();
     let mut archive = input.archive(path).ok()?;

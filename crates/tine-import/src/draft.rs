@@ -15,7 +15,7 @@ pub(crate) struct Draft {
     pub faults: Vec<(Option<u64>, String)>,
 }
 
-/// One message to be added.
+/// A message to be added.
 pub(crate) struct DraftMessage {
     pub id: String,
     pub parent: Option<String>,
@@ -25,6 +25,20 @@ pub(crate) struct DraftMessage {
     pub about: MessageInfo,
     pub attachments: Vec<Attachment>,
     pub line: Option<u64>,
+}
+
+impl DraftMessage {
+    /// Creates a message without call, attachments and line.
+    pub(crate) fn new(
+        id: String,
+        parent: Option<String>,
+        role: Role,
+        blocks: Vec<Json>,
+        about: MessageInfo,
+    ) -> Self {
+        let (call, attachments, line) = (None, Vec::new(), None);
+        DraftMessage { id, parent, role, call, blocks, about, attachments, line }
+    }
 }
 
 impl Draft {
@@ -53,14 +67,10 @@ impl Draft {
         message: Result<Message, String>,
         line: Option<u64>,
     ) {
-        let message = match message {
-            Ok(message) => Some(message),
-            Err(why) => {
-                self.fault(line, format!("the message {id}: {why}; left out"));
-                None
-            }
-        };
-        self.pending.push(PendingMessage { id, parent, message, attachments: Vec::new(), line });
+        if let Err(why) = &message {
+            self.fault(line, format!("the message {id}: {why}; left out"));
+        }
+        self.pending.push(PendingMessage::new(id, parent, message.ok(), line));
     }
 
     /// Sets a member of a message's `source_info`.
@@ -79,16 +89,9 @@ impl Draft {
         parent: Option<String>,
         line: Option<u64>,
     ) {
-        self.pending.push(PendingMessage {
-            id,
-            parent,
-            message: None,
-            attachments: Vec::new(),
-            line,
-        });
+        self.pending.push(PendingMessage::new(id, parent, None, line));
     }
 
-    /// Returns the tree.
     pub(crate) fn build_tree(&mut self, began: Option<Timestamp>) -> BuiltTree {
         let mut tree = build_tree(std::mem::take(&mut self.pending));
         tree.fill_times(began);
@@ -96,7 +99,7 @@ impl Draft {
         tree
     }
 
-    /// Returns the conversation, whose active line ends on the message of an id.
+    /// Returns the conversation, whose active path ends at the message `active`.
     pub(crate) fn finish(
         mut self,
         path: &Path,
@@ -106,10 +109,10 @@ impl Draft {
     ) -> ImportedConversation {
         let tree = self.build_tree(base.created_at);
         let active = active.and_then(|id| tree.places.get(id).copied().flatten());
-        let lines = tree.lines(active, name);
+        let paths = tree.paths(active, name);
         let noted = self.faults.into_iter().map(|(line, what)| Note::new(path, line, what));
         let mut notes = base.notes;
         notes.extend(noted);
-        ImportedConversation { messages: tree.nodes, lines, notes, ..base }
+        ImportedConversation { messages: tree.nodes, paths, notes, ..base }
     }
 }

@@ -23,7 +23,7 @@ use tine_engine::{
     NewConversation, NewRelationship, NewSource, Page, TopologyQuery,
 };
 use tine_formats::bundle::{BundleError, read_bundle_in_place};
-use tine_formats::{page, redact};
+use tine_formats::{html_page, redact};
 
 use crate::detect::ImportJob;
 use crate::formats::{self, ImportFormat};
@@ -41,17 +41,17 @@ pub struct ImportSummary {
     pub conversations: u64,
     /// Existing conversations that got new turns.
     pub grown: u64,
-    /// Conversations of which nothing is new.
+    /// Conversations without new turns.
     pub unchanged: u64,
     /// Conversations that were left out.
     pub left_out: u64,
     /// Turns that are new.
     pub turns: u64,
-    /// Branches that are new, besides `main`.
+    /// New branches other than `main`.
     pub branches: u64,
     /// New abandoned paths.
     pub tails: u64,
-    /// Files that came with messages and are kept as sources.
+    /// Attachments of messages, which are stored as sources.
     pub attachments: u64,
     /// Turns that were not imported because they were deleted in this store.
     pub withheld: u64,
@@ -88,13 +88,12 @@ impl Default for ImportSettings {
 /// Earlier imports into a project, as recorded in the store.
 #[derive(Default)]
 struct EarlierImports {
-    /// How much was read of each file, by conversation.
+    /// Size and modification time of the files of each conversation.
     files: HashMap<ConversationId, Object>,
     /// Conversations by format and the id of their first message.
     firsts: HashMap<String, ConversationId>,
     /// Conversations by the ids of their forks.
     forks: HashMap<ConversationId, ConversationId>,
-    /// Existing conversations.
     there: HashSet<ConversationId>,
     /// The time of the last change of each conversation in its original program.
     updated: HashMap<ConversationId, String>,
@@ -151,7 +150,7 @@ impl<'e> Importer<'e> {
         Ok(importer)
     }
 
-    /// Bytes that were read by now.
+    /// Returns the counter of bytes read.
     pub fn counter(&self) -> ByteCounter {
         self.counter.clone()
     }
@@ -195,7 +194,7 @@ impl<'e> Importer<'e> {
         Ok(())
     }
 
-    /// Returns whether a file is as it was when it was last read.
+    /// Returns whether a file has not changed since it was last read.
     pub fn has_read(&self, job: &ImportJob) -> bool {
         let file = job.path.display().to_string();
         job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms))
@@ -318,7 +317,7 @@ impl<'e> Importer<'e> {
         let (id, forked) = self.id(format, &project, &tree);
         if forked {
             let own: String = tree.id.chars().take(8).collect();
-            let main = tree.lines.iter_mut().filter(|line| line.branch.as_deref() == Some("main"));
+            let main = tree.paths.iter_mut().filter(|line| line.branch.as_deref() == Some("main"));
             main.for_each(|line| line.branch = Some(format!("session-{own}")));
         }
         let mut call = self.call.clone().in_project(project.clone());
@@ -334,25 +333,21 @@ impl<'e> Importer<'e> {
         let metadata = self.metadata(format, &project, &id, &tree);
         let attachments: Vec<Vec<Attachment>> =
             tree.messages.iter_mut().map(|node| std::mem::take(&mut node.attachments)).collect();
-        let tails = tree.lines.iter().filter(|line| line.branch.is_none()).count() as u64;
+        let tails = tree.paths.iter().filter(|line| line.branch.is_none()).count() as u64;
         let redacted = call.redacted.clone();
         let started = std::mem::take(&mut tree.started);
         let done = match self.engine.graft(&call, graft(&id, tree, metadata)) {
             Ok(done) => done,
             Err(error) if is_input_error(error.kind()) => {
-                let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
-                let what = format!("the conversation {id} was refused: {error}; left out");
-                self.notes.push(Note::new(&file, None, what));
                 self.summary.left_out += 1;
+                self.note_job(format!("the conversation {id} was rejected: {error}; left out"));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         };
         if done.refused {
-            let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
-            let what = format!("the conversation {id} was purged or undone here; left out");
-            self.notes.push(Note::new(&file, None, what));
             self.summary.left_out += 1;
+            self.note_job(format!("the conversation {id} was purged or undone here; left out"));
             return Ok(());
         }
         let summary = &mut self.summary;
@@ -386,6 +381,12 @@ impl<'e> Importer<'e> {
         Ok(())
     }
 
+    /// Adds a note about the file that is being imported.
+    fn note_job(&mut self, what: String) {
+        let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
+        self.notes.push(Note::new(&file, None, what));
+    }
+
     fn attach(&mut self, call: &Call, turn: TurnId, files: Vec<Attachment>) -> Result<(), Error> {
         for file in files {
             let mut bytes = file.bytes;
@@ -403,10 +404,8 @@ impl<'e> Importer<'e> {
             let stored = match self.engine.store_source(call, source) {
                 Ok(stored) => stored,
                 Err(error) if is_input_error(error.kind()) => {
-                    let path = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
-                    let what =
-                        format!("a file with the turn {turn} was refused: {error}; left out");
-                    self.notes.push(Note::new(&path, None, what));
+                    let what = format!("an attachment of turn {turn} was rejected: {error}");
+                    self.note_job(format!("{what}; left out"));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -418,7 +417,7 @@ impl<'e> Importer<'e> {
         Ok(())
     }
 
-    /// Returns the conversation that a tree belongs to, and whether it was forked off it.
+    /// Returns the conversation that a tree is imported into, and whether the tree is a fork of it.
     fn id(
         &mut self,
         format: ImportFormat,
@@ -522,17 +521,17 @@ pub enum BundleFailure {
     /// It could not be read.
     #[error(transparent)]
     File(#[from] Error),
-    /// The bundle in it is not sound, or the store refused it.
+    /// The bundle is invalid, or the store rejected it.
     #[error(transparent)]
     Bundle(#[from] BundleError),
 }
 
-/// The bytes of a bundle, which are read twice.
+/// A bundle, which is read twice.
 pub trait BundleInput: BufRead + Seek {}
 
 impl<T: BufRead + Seek> BundleInput for T {}
 
-/// Imports a bundle, or the one within an exported page.
+/// Imports a bundle, or the one in an exported page.
 pub fn read_bundle_file(
     engine: &Engine,
     project: Option<&ProjectId>,
@@ -542,7 +541,7 @@ pub fn read_bundle_file(
     Ok(read_bundle_in_place(engine, project, &mut bundle)?)
 }
 
-/// Returns the bundle of a file, or the one within an exported page.
+/// Opens a bundle, or the one in an exported page.
 pub fn open_bundle(path: &Path) -> Result<Box<dyn BundleInput>, Error> {
     let failed = |source| Error::Read { file: path.to_owned(), source };
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
@@ -553,11 +552,11 @@ pub fn open_bundle(path: &Path) -> Result<Box<dyn BundleInput>, Error> {
     file.read_to_string(&mut text).map_err(failed)?;
     let broken = || Error::Malformed {
         file: path.to_owned(),
-        what: "the page holds no bundle; export it again".to_owned(),
+        what: "the page contains no bundle; export it again".to_owned(),
     };
-    let (_, after) = text.split_once(page::OPEN).ok_or_else(broken)?;
-    let (bundle, _) = after.split_once(page::CLOSE).ok_or_else(broken)?;
-    Ok(Box::new(Cursor::new(page::unescape(bundle).into_bytes())))
+    let (_, after) = text.split_once(html_page::OPEN).ok_or_else(broken)?;
+    let (bundle, _) = after.split_once(html_page::CLOSE).ok_or_else(broken)?;
+    Ok(Box::new(Cursor::new(html_page::unescape(bundle).into_bytes())))
 }
 
 /// Returns whether an error is caused by the imported data and not by the store.
@@ -568,7 +567,6 @@ fn is_input_error(kind: ErrorKind) -> bool {
     )
 }
 
-/// Returns the id of a conversation here.
 fn conversation_id(format: ImportFormat, id: &str) -> ConversationId {
     let limits = Limits::default();
     let whole = format!("{}:{id}", format.name());
@@ -604,7 +602,7 @@ fn graft(id: &ConversationId, tree: ImportedConversation, metadata: Json) -> Gra
         part_of: None,
     });
     let limits = Limits::default();
-    let lines = tree.lines.iter().map(|line| GraftLine {
+    let lines = tree.paths.iter().map(|line| GraftLine {
         tip: Some(line.tip),
         branch: line.branch.as_ref().map(|name| {
             Name::new(name.as_str(), &limits).unwrap_or_else(|_| Name::from_stored("branch"))
@@ -625,7 +623,7 @@ fn graft(id: &ConversationId, tree: ImportedConversation, metadata: Json) -> Gra
     }
 }
 
-/// Returns the message, with its id in its file.
+/// Adds a message's id in the file to its `source_info`.
 fn with_id(mut message: Message, id: String) -> Message {
     let mut info = match message.metadata.source_info.take() {
         Some(Json::Object(info)) => info,
@@ -636,7 +634,7 @@ fn with_id(mut message: Message, id: String) -> Message {
     message
 }
 
-/// Returns a name of a file as sources can have it: on one line, and of a bounded length.
+/// Returns a file name on one line and of limited length.
 fn file_name(name: String) -> Option<String> {
     if name.len() <= Limits::default().name_bytes && !name.contains(char::is_control) {
         return Some(name);
@@ -644,7 +642,7 @@ fn file_name(name: String) -> Option<String> {
     Some(tine_core::text::preview(&name, 100)).filter(|name| !name.is_empty())
 }
 
-/// Returns a title on one line and of a length that listings can show.
+/// Returns a title on one line and of limited length.
 fn title(text: &str) -> String {
     tine_core::text::preview(text, 200)
 }

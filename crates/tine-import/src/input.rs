@@ -13,11 +13,11 @@ use crate::{Error, Note};
 /// Size limits of input, plain and decompressed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// One line of a log.
+    /// The maximum length of a line of a log.
     pub line_bytes: usize,
-    /// One document, or one conversation of a list of them.
+    /// The maximum size of a document, or of a conversation in a list.
     pub document_bytes: usize,
-    /// Decompressed bytes that are allowed for any compressed file.
+    /// Decompressed bytes that any compressed file may have.
     pub unpacked_bytes: u64,
     /// Additional decompressed bytes per compressed byte.
     pub unpacked_ratio: u64,
@@ -45,7 +45,7 @@ impl Bounds {
 pub struct ByteCounter(Arc<AtomicU64>);
 
 impl ByteCounter {
-    /// Returns how many by now.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Input {
         )))
     }
 
-    /// Returns a file that is small enough to be read whole.
+    /// Reads a whole file.
     pub(crate) fn document(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let mut reader = self.open(path)?;
         self.whole(path, &mut reader)
@@ -127,7 +127,7 @@ impl Input {
         Ok(bytes)
     }
 
-    /// Returns an error of a reader, which may be a bound that was met.
+    /// Converts the error of a reader, which may be an exceeded limit.
     pub(crate) fn failed(&self, path: &Path, source: io::Error) -> Error {
         match source.get_ref().and_then(|inner| inner.downcast_ref::<Overflow>()) {
             Some(Overflow(limit)) => Error::TooLarge { file: path.to_owned(), limit: *limit },
@@ -135,12 +135,11 @@ impl Input {
         }
     }
 
-    /// Returns an archive.
     pub(crate) fn archive(&self, path: &Path) -> Result<Archive, Error> {
         let file = BufReader::with_capacity(BUFFER, self.file(path)?);
         let zip = zip::ZipArchive::new(file).map_err(|error| Error::Malformed {
             file: path.to_owned(),
-            what: format!("not a whole ZIP archive: {error}"),
+            what: format!("not a complete ZIP archive: {error}"),
         })?;
         Ok(Archive { path: path.to_owned(), zip, input: self.clone() })
     }
@@ -154,7 +153,7 @@ struct Bounded<R> {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("more than {0} bytes come out of it")]
+#[error("more than {0} decompressed bytes")]
 struct Overflow(u64);
 
 impl<R: Read> Read for Bounded<R> {
@@ -176,7 +175,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Returns the names of its members, sorted; those that are no text are passed over.
+    /// Returns the names of the members, sorted; those that are not text are skipped.
     pub(crate) fn names(&self) -> Vec<String> {
         let names = self.zip.file_names().filter_map(Result::ok);
         let mut names: Vec<String> = names.map(std::borrow::Cow::into_owned).collect();
@@ -184,13 +183,12 @@ impl Archive {
         names
     }
 
-    /// How a member is called in notes.
+    /// Returns the path of a member in notes.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
-        // A name such as `../../etc/passwd` is only ever shown.
+        // A name such as `../../etc/passwd` is only shown.
         PathBuf::from(format!("{}!{name}", self.path.display()))
     }
 
-    /// Returns a member as a stream.
     pub(crate) fn open(&mut self, name: &str) -> Result<Box<dyn BufRead + '_>, Error> {
         let place = self.place(name);
         let bounds = self.input.bounds;
@@ -205,7 +203,7 @@ impl Archive {
         )))
     }
 
-    /// Returns a member that is small enough to be read whole.
+    /// Reads a whole member.
     pub(crate) fn document(&mut self, name: &str) -> Result<Vec<u8>, Error> {
         let (input, place) = (self.input.clone(), self.place(name));
         let mut member = self.open(name)?;
@@ -213,7 +211,7 @@ impl Archive {
     }
 }
 
-/// One line of a log, without its end.
+/// A line of a log, without its newline.
 pub(crate) struct LogLine {
     pub number: u64,
     pub bytes: Vec<u8>,
@@ -224,7 +222,7 @@ pub(crate) struct LogLine {
 /// Processes a line and adds notes about it.
 pub(crate) type EachLine<'e> = dyn FnMut(LogLine, &mut Vec<Note>) -> Result<(), Error> + 'e;
 
-/// Hands out the lines of a log that are not blank; a line over the bound is left out and noted.
+/// Passes the lines of a log that are not blank to `each`; a line that is too long is noted.
 pub(crate) fn lines(
     input: &Input,
     path: &Path,
@@ -273,9 +271,9 @@ fn skip_line(reader: &mut dyn BufRead) -> io::Result<()> {
     }
 }
 
-/// One item of a JSON list, or a document that is not a list.
+/// An item of a JSON list, or a document that is not a list.
 pub(crate) struct ListItem {
-    /// Its number, from 1.
+    /// The number, from 1.
     pub number: u64,
     pub bytes: Vec<u8>,
     /// Whether the end of the file cuts it off.
@@ -338,7 +336,7 @@ struct Splitter {
 }
 
 impl Splitter {
-    /// Takes bytes up to the end of an item; says how many, and whether one ended.
+    /// Takes bytes up to the end of an item; returns how many, and whether an item ended.
     fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut from = 0;
         for (at, byte) in bytes.iter().enumerate() {
@@ -391,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_taken_apart_wherever_its_chunks_end() {
+    fn a_list_is_split_however_its_bytes_arrive() {
         for chunk in 1..20 {
             let found = split(r#" [ {"a":"],}\"["} , [1,[2]] , 3 ] "#, chunk);
             let found: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
@@ -405,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_cut_says_so() {
+    fn a_truncated_list_is_reported() {
         assert_eq!(
             split("[1, {\"a\": ", 4),
             [("1".to_owned(), false), ("{\"a\":".to_owned(), true)]

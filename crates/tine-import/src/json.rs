@@ -18,11 +18,11 @@ pub(crate) fn read(bytes: &[u8]) -> ParseResult {
         Err(error) => error,
     };
     let (text, what) = match String::from_utf8_lossy(bytes) {
-        Cow::Owned(text) => (text, "bytes that are no UTF-8 became \u{fffd}"),
+        Cow::Owned(text) => (text, "invalid UTF-8 became \u{fffd}"),
         Cow::Borrowed(text) => {
             let what = match error.kind {
-                JsonErrorKind::DuplicateKey { .. } => "a key is there twice; the last one holds",
-                _ => "half a surrogate pair became \u{fffd}",
+                JsonErrorKind::DuplicateKey { .. } => "a repeated key; the last one was used",
+                _ => "a lone surrogate became \u{fffd}",
             };
             (text.to_owned(), what)
         }
@@ -30,7 +30,7 @@ pub(crate) fn read(bytes: &[u8]) -> ParseResult {
     let text = whole_surrogates(&text);
     match parse(text.as_bytes(), MAX_DEPTH) {
         Ok(json) => Ok((json, Some(what))),
-        // Of a key that is there twice serde keeps the last.
+        // Of a repeated key, serde keeps the last.
         Err(_) => match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(value) => parse(value.to_string().as_bytes(), MAX_DEPTH)
                 .map(|json| (json, Some(what)))
@@ -70,12 +70,12 @@ fn whole_surrogates(text: &str) -> String {
     out
 }
 
-/// Returns the text of a member, if it is one and not empty.
+/// Returns the text of a member, unless it is empty.
 pub(crate) fn text<'j>(json: &'j Json, name: &str) -> Option<&'j str> {
     json.get(name).and_then(Json::as_str).filter(|text| !text.is_empty())
 }
 
-/// Returns the items of a member; none where it is no array.
+/// Returns the items of a member; none if it is not an array.
 pub(crate) fn items<'j>(json: &'j Json, name: &str) -> &'j [Json] {
     json.get(name).and_then(Json::as_array).unwrap_or_default()
 }

@@ -6,13 +6,12 @@
 //!
 //! Invariants:
 //!
-//! - A conversation is handed out whole or not at all, and one is held at a time: memory does not
-//!   grow with the number of conversations in a file.
+//! - A conversation is passed on completely or not at all, and one is in memory at a time.
 //! - Whatever a file leaves out, repeats or contradicts is a [`Note`] with file and line; nothing
 //!   is guessed silently, and no input is a reason to panic.
 //! - Only [`importer`] writes, and no name in a file or an archive is used as a path.
 //!
-//! Deliberately absent: the terminal, and any rule of the tree.
+//! Not included: terminal output and rules of the tree.
 
 pub mod detect;
 mod draft;
@@ -57,7 +56,7 @@ pub struct ImportedConversation {
     /// Messages, parents first.
     pub messages: Vec<ImportedMessage>,
     /// Paths that become branches or abandoned tails.
-    pub lines: Vec<ImportedPath>,
+    pub paths: Vec<ImportedPath>,
     /// Other conversations that it started.
     pub started: Vec<SpawnedConversation>,
     /// What was left out or assumed.
@@ -80,11 +79,11 @@ pub struct ImportedMessage {
 /// A file that came with a message.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Its name.
+    /// The file name.
     pub name: Option<String>,
-    /// What it is.
+    /// The media type.
     pub mime_type: String,
-    /// Its bytes.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
@@ -106,14 +105,14 @@ pub struct SpawnedConversation {
     pub by: usize,
 }
 
-/// Something that a file left out, repeated or contradicted, and what was made of it.
+/// Something that a file left out, repeated or contradicted, and how it was imported.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
-    /// The file; of an archive also the member.
+    /// The file; for an archive, with the member.
     pub file: PathBuf,
-    /// The line, from 1; of a conversation in a larger document the conversation's number.
+    /// The line, from 1; in a list of conversations, the number of the conversation.
     pub line: Option<u64>,
-    /// What it is.
+    /// The text of the note.
     pub what: String,
 }
 
@@ -138,45 +137,27 @@ pub trait Receiver {
 /// Why reading stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the fields")]
 pub enum Error {
     /// A file could not be read.
     #[error("{} cannot be read: {source}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { file: PathBuf, source: std::io::Error },
     /// A file is not what it seemed to be.
     #[error("{}: {what}", file.display())]
-    Malformed {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Nothing here reads such a file.
+    Malformed { file: PathBuf, what: String },
     #[error(
-        "{}: no format that Tine reads; `tine import --help` lists them, --format names one",
+        "{}: unknown format; `tine import --help` lists the formats, --format selects one",
         file.display()
     )]
-    Unknown {
-        /// The file.
-        file: PathBuf,
-    },
-    /// More than may be unpacked.
+    Unknown { file: PathBuf },
+    /// A file is too large, plain or decompressed.
     #[error(
-        "{}: more than {limit} bytes come out of it; unpack it yourself if you trust it, and \
-         import what is inside",
+        "{}: larger than the limit of {limit} bytes; if you trust it, unpack it or split it and \
+         import the parts",
         file.display()
     )]
-    TooLarge {
-        /// The file.
-        file: PathBuf,
-        /// The bound.
-        limit: u64,
-    },
-    /// The store refused.
+    TooLarge { file: PathBuf, limit: u64 },
+    /// The store rejected a conversation.
     #[error(transparent)]
     Refused(#[from] tine_engine::Error),
 }

@@ -4,12 +4,10 @@ use tine_core::json::{Object, object};
 use tine_core::message::anthropic::{self, AnthropicBlock};
 use tine_core::{Body, Json, Limits, Message, Metadata, Role, Status, Timestamp};
 
-/// Returns a text block.
 pub(crate) fn text(text: impl Into<String>) -> Json {
     object([("type", "text".into()), ("text", text.into().into())])
 }
 
-/// Returns a thinking block.
 pub(crate) fn thinking(text: &str, signature: Option<&str>) -> Json {
     let mut block = Object::new();
     block.insert("type", "thinking".into());
@@ -20,7 +18,7 @@ pub(crate) fn thinking(text: &str, signature: Option<&str>) -> Json {
     Json::Object(block)
 }
 
-/// Returns a call of a tool.
+/// Returns a block of a tool call.
 pub(crate) fn call(id: &str, name: &str, parameters: Json) -> Json {
     object([
         ("type", "tool-use".into()),
@@ -42,12 +40,21 @@ pub(crate) fn arguments(text: &str) -> Json {
     }
 }
 
-/// Returns a summary that stands for what came before it.
+/// Returns the parameters of a call that are given as an object or as a string.
+pub(crate) fn parameters(given: Option<&Json>) -> Json {
+    match given {
+        Some(Json::String(text)) => arguments(text),
+        Some(object @ Json::Object(_)) => object.clone(),
+        _ => Json::Object(Object::new()),
+    }
+}
+
+/// Returns a summary block, which replaces earlier messages.
 pub(crate) fn summary(text: &str) -> Json {
     object([("type", "summary".into()), ("text", text.into())])
 }
 
-/// Returns an object of the members that are there.
+/// Returns an object of the members that are not empty.
 pub(crate) fn present_members<const N: usize>(members: [(&str, Json); N]) -> Json {
     let is_present = |(_, value): &(&str, Json)| match value {
         Json::Null => false,
@@ -62,7 +69,7 @@ pub(crate) fn present_members<const N: usize>(members: [(&str, Json); N]) -> Jso
         .into()
 }
 
-/// Returns a member's value, or nothing.
+/// Returns a member's value, or null.
 pub(crate) fn member(json: &Json, name: &str) -> Json {
     json.get(name).cloned().unwrap_or(Json::Null)
 }
@@ -79,6 +86,13 @@ pub(crate) struct MessageInfo {
     pub source_info: Option<Json>,
     pub tags: Vec<&'static str>,
     pub partial: bool,
+}
+
+impl MessageInfo {
+    /// Creates the information on a complete message without tags.
+    pub(crate) fn new(at: Option<Timestamp>, source_info: Json) -> Self {
+        MessageInfo { at, source_info: Some(source_info), tags: Vec::new(), partial: false }
+    }
 }
 
 /// Builds a message of blocks; `None` if it is empty, an error if it is invalid.
@@ -128,17 +142,13 @@ pub(crate) fn time(json: Option<&Json>) -> Option<Timestamp> {
             let value = number.as_f64();
             // Seconds until the year 5138, milliseconds since 1973.
             let millis = if value.abs() < 1e11 { value * 1000.0 } else { value };
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "times beyond are brought into range"
-            )]
+            #[allow(clippy::cast_possible_truncation, reason = "later times are clamped")]
             (value > 0.0).then(|| Timestamp::from_millis(millis.round() as i64))
         }
         _ => None,
     }
 }
 
-/// The result of a tool call.
 pub(crate) struct ToolResult {
     pub call: String,
     pub blocks: Vec<Json>,
@@ -186,7 +196,7 @@ pub(crate) fn from_anthropic(content: Json) -> AnthropicContent {
                 read.results.push(ToolResult { call, blocks: result(content), failed });
             }
             AnthropicBlock::Result(_) => {
-                read.faults.push("a tool's result without the id of its call; left out".into());
+                read.faults.push("a tool result without the id of its call; left out".into());
             }
             AnthropicBlock::Thinking { text, signature, .. } => {
                 if !text.is_empty() || signature.is_some() {
@@ -203,7 +213,7 @@ pub(crate) fn from_anthropic(content: Json) -> AnthropicContent {
     read
 }
 
-/// Returns the blocks of a tool's result.
+/// Returns the blocks of a tool result.
 pub(crate) fn result(content: Json) -> Vec<Json> {
     match content {
         Json::Null => Vec::new(),

@@ -19,6 +19,17 @@ pub(crate) struct PendingMessage {
     pub line: Option<u64>,
 }
 
+impl PendingMessage {
+    pub(crate) fn new(
+        id: String,
+        parent: Option<String>,
+        message: Option<tine_core::Message>,
+        line: Option<u64>,
+    ) -> Self {
+        PendingMessage { id, parent, message, attachments: Vec::new(), line }
+    }
+}
+
 /// A tree, and the faults found while building it.
 #[derive(Default)]
 pub(crate) struct BuiltTree {
@@ -44,7 +55,7 @@ pub(crate) fn build_tree(pending: Vec<PendingMessage>) -> BuiltTree {
                     kept[first].as_ref().is_some_and(|first| first.message == message.message);
                 if !same {
                     let what = format!(
-                        "the id {} is there again and says something else; kept as a version",
+                        "the id {} occurs again with other content; kept as a version",
                         message.id
                     );
                     tree.faults.push((message.line, what));
@@ -58,15 +69,15 @@ pub(crate) fn build_tree(pending: Vec<PendingMessage>) -> BuiltTree {
     }
     let parents = parents(&kept, &by_id, &mut tree.faults);
     let mut places: Vec<Option<Option<usize>>> = vec![None; kept.len()];
-    let mut way = Vec::new();
+    let mut unplaced = Vec::new();
     for start in 0..kept.len() {
         let mut next = Some(start);
         while let Some(index) = next.filter(|index| places[*index].is_none()) {
-            way.push(index);
+            unplaced.push(index);
             next = parents[index];
         }
         let mut above = next.and_then(|index| places[index].flatten());
-        while let Some(index) = way.pop() {
+        while let Some(index) = unplaced.pop() {
             let Some(PendingMessage { id, message, attachments, .. }) = kept[index].take() else {
                 continue;
             };
@@ -86,7 +97,7 @@ pub(crate) fn build_tree(pending: Vec<PendingMessage>) -> BuiltTree {
     tree
 }
 
-/// Returns the parent of each, with circles and absent ones cut.
+/// Returns the parents, with cycles cut and missing ones replaced.
 fn parents(
     kept: &[Option<PendingMessage>],
     by_id: &HashMap<String, usize>,
@@ -100,23 +111,23 @@ fn parents(
         };
         let found = by_id.get(parent).copied();
         if found.is_none() {
-            // The message before it in the file is the best that is known.
-            let what = format!("the parent {parent} is not there; put behind the message before");
+            // The message before it in the file is the best guess.
+            let what = format!("the parent {parent} is missing; attached to the message before");
             faults.push((*line, what));
         }
         parents.push(found.or_else(|| index.checked_sub(1)));
     }
-    // 0: not seen, otherwise the walk that saw it.
-    let mut seen = vec![0_usize; kept.len()];
+    // 0: not visited; otherwise the number of the walk that visited it.
+    let mut visited_by = vec![0_usize; kept.len()];
     for start in 0..kept.len() {
         let walk = start + 1;
         let mut index = start;
-        while seen[index] == 0 {
-            seen[index] = walk;
+        while visited_by[index] == 0 {
+            visited_by[index] = walk;
             match parents[index] {
-                Some(parent) if seen[parent] == walk => {
+                Some(parent) if visited_by[parent] == walk => {
                     let line = kept[index].as_ref().and_then(|message| message.line);
-                    faults.push((line, "messages follow one another in a circle; cut".to_owned()));
+                    faults.push((line, "the parents form a cycle; cut".to_owned()));
                     parents[index] = None;
                     break;
                 }
@@ -129,9 +140,9 @@ fn parents(
 }
 
 impl BuiltTree {
-    /// Returns every line of the tree. `main` ends on `active`, else on the last message; `name`
-    /// says what the others are called, and those without a name are tails.
-    pub(crate) fn lines(
+    /// Returns every path of the tree. `main` ends at `active`, or else at the last message; `name`
+    /// names the others, and those without a name are abandoned.
+    pub(crate) fn paths(
         &self,
         active: Option<usize>,
         mut name: impl FnMut(usize) -> Option<String>,
@@ -140,33 +151,33 @@ impl BuiltTree {
             return Vec::new();
         };
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
-        let mut open = Vec::new();
+        let mut pending = Vec::new();
         for (place, node) in self.nodes.iter().enumerate() {
             match node.parent {
                 Some(parent) => below[parent].push(place),
-                None => open.push(place),
+                None => pending.push(place),
             }
         }
-        // Line by line in the order of siblings: that is the order in which they are laid down.
-        open.reverse();
+        // Paths come in the order of siblings, which is the order of the imported turns.
+        pending.reverse();
         let mut leaves = Vec::new();
-        while let Some(place) = open.pop() {
-            open.extend(below[place].iter().rev());
+        while let Some(place) = pending.pop() {
+            pending.extend(below[place].iter().rev());
             if below[place].is_empty() {
                 leaves.push(place);
             }
         }
         let main = || Some("main".to_owned());
-        let line =
+        let path =
             |tip| ImportedPath { tip, branch: if tip == active { main() } else { name(tip) } };
-        let mut lines: Vec<ImportedPath> = leaves.into_iter().map(line).collect();
+        let mut paths: Vec<ImportedPath> = leaves.into_iter().map(path).collect();
         if !below[active].is_empty() {
-            lines.push(ImportedPath { tip: active, branch: main() });
+            paths.push(ImportedPath { tip: active, branch: main() });
         }
-        lines
+        paths
     }
 
-    /// Gives messages without a time the one of the message before, else the one given.
+    /// Gives messages without a time that of their parent, or else the given one.
     pub(crate) fn fill_times(&mut self, first: Option<tine_core::Timestamp>) {
         for place in 0..self.nodes.len() {
             if self.nodes[place].message.created_at.is_none() {
@@ -178,8 +189,8 @@ impl BuiltTree {
     }
 }
 
-/// Names for branches that have none: `branch-1`, `branch-2` …, from the first leaf on.
-pub(crate) fn numbered() -> impl FnMut(usize) -> Option<String> {
+/// Returns names for branches: `branch-1`, `branch-2` …
+pub(crate) fn numbered_branches() -> impl FnMut(usize) -> Option<String> {
     let mut number = 0;
     move |_| {
         number += 1;

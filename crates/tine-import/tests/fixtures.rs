@@ -118,7 +118,7 @@ fn a_subagent_is_a_conversation_of_its_own_whichever_file_is_read_first() {
 
 /// A list of conversations shows when people were last at them, not when they were imported.
 #[test]
-fn what_was_imported_stands_where_it_was_said_until_somebody_goes_on() {
+fn an_imported_branch_is_extended_until_it_was_continued_locally() {
     let files = tempfile::tempdir().expect("a folder");
     let chat = |year: u32| {
         format!(

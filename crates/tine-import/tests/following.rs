@@ -25,7 +25,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 #[test]
-fn an_import_that_ends_after_any_file_goes_on_where_it_was() {
+fn an_interrupted_import_continues_after_any_file() {
     for name in ["claude-code", "codex", "pi", "opencode"] {
         let jobs = jobs(fixture(name));
         let whole = engine();
@@ -61,7 +61,7 @@ fn answer(uuid: &str, parent: &str, block: &str) -> String {
 }
 
 #[test]
-fn half_an_answer_is_held_back_while_its_file_is_written() {
+fn an_incomplete_answer_is_held_back_while_its_file_grows() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("s.jsonl");
     let question = "{\"type\":\"user\",\"uuid\":\"q\",\"parentUuid\":null,\"sessionId\":\"s\",\

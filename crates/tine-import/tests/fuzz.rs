@@ -9,7 +9,7 @@ mod mutations;
 use std::path::Path;
 
 #[test]
-fn no_file_makes_a_reader_panic_and_what_has_landed_verifies() {
+fn no_file_makes_an_importer_panic_and_imports_verify() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     mutations::run(&fixtures, importers::import, 4_000);
 }

@@ -31,7 +31,7 @@ fn claude(uuid: &str, parent: Option<&str>, said: &str) -> String {
 }
 
 #[test]
-fn a_log_cut_at_any_byte_gives_what_was_whole() {
+fn a_log_truncated_at_any_byte_keeps_its_complete_lines() {
     let folder = folder();
     let whole = [claude("a", None, "one"), claude("b", Some("a"), "two")].concat();
     let first = claude("a", None, "one").len();
@@ -52,7 +52,7 @@ fn a_log_cut_at_any_byte_gives_what_was_whole() {
 }
 
 #[test]
-fn lines_in_any_order_and_twice_give_the_same_tree() {
+fn reordered_and_repeated_lines_give_the_same_tree() {
     let folder = folder();
     let lines =
         [claude("a", None, "one"), claude("b", Some("a"), "two"), claude("c", Some("b"), "three")];
@@ -77,7 +77,7 @@ fn lines_in_any_order_and_twice_give_the_same_tree() {
 }
 
 #[test]
-fn circles_are_cut_and_nothing_is_lost() {
+fn cycles_are_cut_and_nothing_is_lost() {
     let folder = folder();
     let text = [
         claude("a", Some("c"), "one"),
@@ -90,12 +90,12 @@ fn circles_are_cut_and_nothing_is_lost() {
     let engine = engine();
     let importer = import(&engine, folder.path(), ImportSettings::default());
     assert_eq!(importer.summary.turns, 4);
-    assert_eq!(importer.notes.iter().filter(|note| note.what.contains("circle")).count(), 2);
+    assert_eq!(importer.notes.iter().filter(|note| note.what.contains("cycle")).count(), 2);
     assert!(importer.notes.iter().all(|note| note.line.is_some()));
 }
 
 #[test]
-fn bytes_that_are_no_utf_8_are_replaced_and_told() {
+fn invalid_utf_8_is_replaced_and_noted() {
     let folder = folder();
     let mut text = claude("a", None, "one XX two").into_bytes();
     let at = text.windows(2).position(|pair| pair == b"XX").expect("the mark");
@@ -131,7 +131,7 @@ fn an_archive_that_unpacks_to_too_much_is_refused() {
     let bounds = Bounds { unpacked_bytes: 1 << 20, unpacked_ratio: 10, ..Bounds::default() };
     let engine = engine();
     let importer = import(&engine, &path, ImportSettings { bounds, ..ImportSettings::default() });
-    assert!(importer.notes[0].what.contains("bytes come out of it"), "{:?}", importer.notes);
+    assert!(importer.notes[0].what.contains("larger than the limit"), "{:?}", importer.notes);
     let listing = engine.conversations(&Call::by("t"), true, Page::default()).expect("a listing");
     assert!(listing.items.len() <= 1, "whole conversations that came before may stay");
 }
@@ -147,7 +147,7 @@ fn a_compressed_log_that_unpacks_to_too_much_is_refused() {
     let engine = engine();
     let importer =
         import(&engine, folder.path(), ImportSettings { bounds, ..ImportSettings::default() });
-    assert!(importer.notes[0].what.contains("bytes come out of it"), "{:?}", importer.notes);
+    assert!(importer.notes[0].what.contains("larger than the limit"), "{:?}", importer.notes);
     assert_eq!(importer.summary.turns, 0);
 }
 
@@ -173,7 +173,7 @@ fn a_line_or_document_over_the_bound_is_left_out_and_the_rest_comes_in() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_never_opened() {
+fn names_that_escape_the_folder_are_never_opened() {
     let folder = folder();
     let secret = write(&folder, "secret.txt", b"top secret");
     let path = folder.path().join("export.zip");
@@ -193,7 +193,7 @@ fn names_that_lead_elsewhere_are_never_opened() {
 }
 
 #[test]
-fn damaged_archives_and_databases_are_told() {
+fn damaged_archives_and_databases_are_noted() {
     let folder = folder();
     for (name, format) in [
         ("a.zip", ImportFormat::ChatGpt),
@@ -211,7 +211,7 @@ fn damaged_archives_and_databases_are_told() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused_by_name() {
+fn unknown_files_are_rejected_by_name() {
     let folder = folder();
     let path = write(&folder, "letter.json", b"{\"dear\": \"sir\"}");
     assert!(matches!(detect::plan(&[path], None), Err(Error::Unknown { .. })));
@@ -222,7 +222,7 @@ fn what_nobody_knows_is_refused_by_name() {
 }
 
 #[test]
-fn any_bytes_as_any_format_are_no_reason_to_panic() {
+fn arbitrary_bytes_in_any_format_do_not_panic() {
     let folder = folder();
     let seeds: &[&[u8]] = &[
         b"", b"[", b"{", b"[[[[", b"null", b"[null]", b"[1,2]", b"{\"mapping\":[]}", b"{\"mapping\":{\"a\":1}}",

@@ -7,7 +7,7 @@ use tine_core::ConversationId;
 use tine_engine::{Call, Engine};
 use tine_formats::bundle::write_bundle;
 use tine_formats::export::{self, ExportFormat};
-use tine_formats::page::write_page;
+use tine_formats::html_page::write_page;
 use tine_import::importer::ImportSettings;
 
 use crate::drawing::{draw, engine, import};
@@ -80,7 +80,7 @@ fn exported(engine: &Engine, form: ExportFormat) -> Vec<u8> {
 }
 
 #[test]
-fn a_tree_in_the_shape_of_chatgpt_comes_back_as_it_was() {
+fn a_chatgpt_export_round_trips() {
     for name in FIXTURES {
         let mut here = fixture(name);
         let folder = tempfile::tempdir().expect("a folder");
@@ -102,7 +102,7 @@ fn a_tree_in_the_shape_of_chatgpt_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_page_holds_the_bundle_to_the_byte() {
+fn a_page_contains_the_bundle_byte_for_byte() {
     for name in FIXTURES {
         let here = fixture(name);
         let folder = tempfile::tempdir().expect("a folder");
@@ -120,7 +120,7 @@ fn a_page_holds_the_bundle_to_the_byte() {
 }
 
 #[test]
-fn what_would_end_the_element_stays_what_was_said() {
+fn text_that_would_close_the_element_round_trips() {
     use tine_core::{Message, Role};
     use tine_engine::{Append, NewConversation};
     let here = engine();
@@ -139,7 +139,7 @@ fn what_would_end_the_element_stays_what_was_said() {
 }
 
 #[test]
-fn requests_as_json_lines_bring_every_branch_back() {
+fn requests_as_json_lines_restore_every_branch() {
     for form in [ExportFormat::OpenAi, ExportFormat::Anthropic] {
         let here = fixture("messages");
         let folder = tempfile::tempdir().expect("a folder");
@@ -172,7 +172,7 @@ fn requests_as_json_lines_bring_every_branch_back() {
 }
 
 #[test]
-fn markdown_says_every_turn_once() {
+fn markdown_contains_every_turn_once() {
     for name in FIXTURES {
         let here = fixture(name);
         let text = String::from_utf8(exported(&here, ExportFormat::Markdown)).expect("text");

@@ -19,7 +19,6 @@ use crate::wire::{self, AnswerFault, Frames, Listener, ParsedAnswer, StreamAssem
 /// How often a listener is called while nothing arrives, so that it can stop.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// One attempt.
 pub(crate) struct Attempt<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) transport: &'a Transport,
@@ -28,7 +27,6 @@ pub(crate) struct Attempt<'a> {
     pub(crate) tools: bool,
 }
 
-/// An attempt that failed.
 pub(crate) struct FailedAttempt {
     pub(crate) error: ModelError,
     pub(crate) retry_after: Option<Duration>,
@@ -42,9 +40,15 @@ pub(crate) struct FailedAttempt {
     pub(crate) emitted: bool,
 }
 
+impl FailedAttempt {
+    fn new(error: ModelError, processed: bool) -> Self {
+        let (retry_after, refused, usage, emitted) = (None, None, None, false);
+        FailedAttempt { error, retry_after, refused, usage, processed, emitted }
+    }
+}
+
 /// How reading a stream ended.
 enum StreamEnd {
-    /// The stream ended.
     Complete,
     /// The listener stopped.
     Cancelled,
@@ -104,7 +108,7 @@ impl Attempt<'_> {
     ) -> Result<ParsedAnswer, FailedAttempt> {
         let sent = self.transport.whole(post, bytes);
         let (head, read) = sent.map_err(|broken| self.broken(&broken))?;
-        if !head.is_fine() {
+        if !head.is_success() {
             return Err(self.refused(&head, bytes));
         }
         read.map_err(|broken| self.broken(&broken))?;
@@ -136,58 +140,56 @@ impl Attempt<'_> {
         let limit_bytes = usize::try_from(self.provider.max_answer_bytes).unwrap_or(usize::MAX);
         let frames = Frames::new(kind, limit_bytes);
         let assembly = StreamAssembly::new(kind, self.tools);
-        let mut listening =
+        let mut reader =
             StreamReader { kind, frames, assembly, head: None, emitted: false, each, bytes };
-        let heard = listening.listen(&pieces);
-        let Some(head) = listening.head.take() else {
-            return match heard {
+        let ended = reader.listen(&pieces);
+        let Some(head) = reader.head.take() else {
+            return match ended {
                 StreamEnd::Cancelled => Ok(ParsedAnswer::cancelled()),
                 StreamEnd::Transport(broken) => Err(self.broken(&broken)),
                 StreamEnd::Complete | StreamEnd::Fault(_) => Err(self.broken(&TransportError::Cut)),
             };
         };
-        if !head.is_fine() {
-            return Err(self.refused(&head, listening.bytes));
+        if !head.is_success() {
+            return Err(self.refused(&head, reader.bytes));
         }
-        if matches!(heard, StreamEnd::Complete) && !is_stream(&head, kind) {
-            let answer = self.read(&head, listening.bytes)?;
-            return Ok(match listening.say(&answer.text) {
+        if matches!(ended, StreamEnd::Complete) && !is_stream(&head, kind) {
+            let answer = self.read(&head, reader.bytes)?;
+            return Ok(match reader.pass_text(&answer.text) {
                 ControlFlow::Continue(()) => answer,
                 ControlFlow::Break(()) => ParsedAnswer { finish: Finish::Cancelled, ..answer },
             });
         }
-        let emitted = listening.emitted;
-        let (failed, so_far) = match heard {
+        let emitted = reader.emitted;
+        let (failed, so_far) = match ended {
             StreamEnd::Cancelled => {
-                let so_far = listening.assembly.so_far();
+                let so_far = reader.assembly.so_far();
                 return Ok(ParsedAnswer { finish: Finish::Cancelled, ..so_far });
             }
-            StreamEnd::Complete if listening.assembly.is_whole() => {
-                return Ok(listening.assembly.so_far());
+            StreamEnd::Complete if reader.assembly.is_whole() => {
+                return Ok(reader.assembly.so_far());
             }
             StreamEnd::Complete => {
-                let foreign = !head.is_of_events() && !listening.assembly.has_begun();
-                let fault = match foreign && !listening.bytes.is_empty() {
-                    true => AnswerFault::Malformed("it is not a stream of events".to_owned()),
+                let foreign = !head.is_event_stream() && !reader.assembly.has_begun();
+                let fault = match foreign && !reader.bytes.is_empty() {
+                    true => AnswerFault::Malformed("it is not an event stream".to_owned()),
                     false => AnswerFault::Cut,
                 };
-                (self.fault(fault, &head), listening.assembly.so_far())
+                (self.fault(fault, &head), reader.assembly.so_far())
             }
-            StreamEnd::Transport(broken) => (self.broken(&broken), listening.assembly.so_far()),
-            StreamEnd::Fault(fault) => (self.fault(fault, &head), listening.assembly.so_far()),
+            StreamEnd::Transport(broken) => (self.broken(&broken), reader.assembly.so_far()),
+            StreamEnd::Fault(fault) => (self.fault(fault, &head), reader.assembly.so_far()),
         };
         Err(FailedAttempt { usage: so_far.usage.map(Box::new), emitted, ..failed })
     }
 
     fn refused(&self, head: &ResponseHead, bytes: &mut Vec<u8>) -> FailedAttempt {
         self.key.scrub(bytes);
+        let error = ModelError::of_status(self.provider, head.status, head.retry_after, bytes);
         FailedAttempt {
-            error: ModelError::of_status(self.provider, head.status, head.retry_after, bytes),
             retry_after: head.retry_after,
             refused: Some(head.status),
-            usage: None,
-            processed: false,
-            emitted: false,
+            ..FailedAttempt::new(error, false)
         }
     }
 
@@ -201,20 +203,12 @@ impl Attempt<'_> {
             }
             AnswerFault::Malformed(what) => {
                 let its_type = excerpt(head.content_type.as_bytes());
-                let mut what = format!("{what} (its type is {its_type})");
+                let mut what = format!("{what} (content type {its_type})");
                 self.key.scrub_text(&mut what);
                 ModelError::Malformed { provider, what }
             }
         };
-        let retry_after = head.retry_after;
-        FailedAttempt {
-            error,
-            retry_after,
-            refused: None,
-            usage: None,
-            processed: true,
-            emitted: false,
-        }
+        FailedAttempt { retry_after: head.retry_after, ..FailedAttempt::new(error, true) }
     }
 
     fn broken(&self, broken: &TransportError) -> FailedAttempt {
@@ -243,14 +237,7 @@ impl Attempt<'_> {
                 }
             }
         };
-        FailedAttempt {
-            error,
-            retry_after: None,
-            refused: None,
-            usage: None,
-            processed,
-            emitted: false,
-        }
+        FailedAttempt::new(error, processed)
     }
 }
 
@@ -281,8 +268,8 @@ impl StreamReader<'_, '_> {
                     let Ok(events) = self.frames.push(&piece) else {
                         return StreamEnd::Transport(TransportError::TooLarge);
                     };
-                    if let Some(heard) = self.take(events) {
-                        return heard;
+                    if let Some(ended) = self.take(events) {
+                        return ended;
                     }
                     if self.assembly.is_done() {
                         return StreamEnd::Complete;
@@ -295,24 +282,25 @@ impl StreamReader<'_, '_> {
     /// Processes events; returns how reading ends if one of them ends it.
     fn take(&mut self, events: Vec<Vec<u8>>) -> Option<StreamEnd> {
         let (each, emitted) = (&mut self.each, &mut self.emitted);
-        let mut hear = |delta: Delta<'_>| {
+        let mut listener = |delta: Delta<'_>| {
             *emitted = true;
             each(delta)
         };
-        events.iter().find_map(|event| match self.assembly.event(event, &mut hear) {
+        events.iter().find_map(|event| match self.assembly.event(event, &mut listener) {
             Ok(ControlFlow::Continue(())) => None,
             Ok(ControlFlow::Break(())) => Some(StreamEnd::Cancelled),
             Err(fault) => Some(StreamEnd::Fault(fault)),
         })
     }
 
-    fn say(&mut self, text: &str) -> ControlFlow<()> {
+    fn pass_text(&mut self, text: &str) -> ControlFlow<()> {
         if text.is_empty() { ControlFlow::Continue(()) } else { (self.each)(Delta::Text(text)) }
     }
 }
 
-/// Returns an endpoint that does not stream answers with a whole JSON object.
+/// Returns whether the response is a stream. An endpoint that does not stream answers with a JSON
+/// object.
 fn is_stream(head: &ResponseHead, kind: Protocol) -> bool {
     let whole = head.content_type.starts_with("application/json") && kind != Protocol::Ollama;
-    head.is_fine() && !whole
+    head.is_success() && !whole
 }

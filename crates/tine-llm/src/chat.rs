@@ -9,11 +9,11 @@ use crate::error::{ModelError, Truncation};
 /// [`Chat::system`], because one of the protocols rejects them among messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Speaker {
-    /// The person, or the program that asks.
+    /// The user, or the calling program.
     User,
     /// The model.
     Assistant,
-    /// A tool that the model called.
+    /// The result of a tool call.
     Tool,
 }
 
@@ -60,7 +60,7 @@ impl ChatMessage {
 /// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name: letters, digits, `_` and `-`, at most 64.
+    /// The name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
@@ -68,7 +68,7 @@ pub struct Tool {
     pub parameters: Value,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
     /// The endpoint's id of the call. Some endpoints send none; the caller must then assign one
@@ -103,7 +103,7 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// Returns one question.
+    /// Creates a request with one user message.
     pub fn ask(text: impl Into<String>) -> Chat {
         Chat { messages: vec![ChatMessage::text(Speaker::User, text)], ..Chat::default() }
     }
@@ -120,7 +120,6 @@ impl Chat {
         Chat { tools, ..self }
     }
 
-    /// Returns the tools that are offered.
     pub(crate) fn offered(&self) -> &[Tool] {
         if self.json_schema.is_some() { &[] } else { &self.tools }
     }
@@ -213,7 +212,7 @@ pub enum Delta<'a> {
 pub struct CallTrace {
     /// The bytes of the last request, without headers.
     pub request: Vec<u8>,
-    /// The bytes of the last response, as far as they came.
+    /// The bytes of the last response, as far as they were received.
     pub response: Vec<u8>,
     /// The model name that the endpoint reported.
     pub model_answered: Option<String>,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// The largest part of an endpoint's own words that an error repeats, in characters.
+/// The longest part of a response body in an error, in characters.
 const EXCERPT: usize = 300;
 
 /// Where an answer was cut off.
@@ -12,141 +12,69 @@ const EXCERPT: usize = 300;
 pub enum Truncation {
     /// The connection ended before the answer did.
     Connection,
-    /// The model reached the most tokens that it may write.
+    /// The answer reached the token limit.
     Length,
 }
 
 /// Why a model gave no answer.
 ///
-/// `provider` is the name that the model was configured under.
+/// `provider` is the name under which the provider is configured; `body` is an excerpt of the
+/// response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the fields")]
 pub enum ModelError {
-    /// The model, or a filter in front of it, does not want to answer.
+    /// The model, or a content filter, refused to answer.
     #[error("`{provider}` refused to answer ({why}); ask another model, or leave this text out")]
-    Refused {
-        /// Who.
-        provider: String,
-        /// In its own words.
-        why: String,
-    },
-    /// The endpoint does not accept the key, or wants one.
+    Refused { provider: String, why: String },
+    /// The endpoint requires a key, or does not accept this one.
     #[error("`{provider}` answered {status} ({body}); {}", key_advice(key_env.as_deref()))]
-    Unauthorized {
-        /// Who.
-        provider: String,
-        /// 401, 403 or 407.
-        status: u16,
-        /// Where the key came from.
-        key_env: Option<String>,
-        /// The endpoint's words, in part.
-        body: String,
-    },
-    /// The endpoint wants fewer requests.
+    Unauthorized { provider: String, status: u16, key_env: Option<String>, body: String },
     #[error(
-        "`{provider}` takes no more requests for now ({body}); try again {}, or ask for a higher \
-         limit", later(*retry_after)
+        "the rate limit of `{provider}` is reached ({body}); try again {}, or ask for a higher limit",
+        later(*retry_after)
     )]
-    RateLimited {
-        /// Who.
-        provider: String,
-        /// When it will take one, if it said so.
-        retry_after: Option<Duration>,
-        /// The endpoint's words, in part.
-        body: String,
-    },
-    /// No answer in time.
+    RateLimited { provider: String, retry_after: Option<Duration>, body: String },
+    /// The answer did not arrive in time; `field` is the setting of the timeout.
     #[error(
         "`{provider}` did not answer within {} ms; try again, or raise `{field}`",
         after.as_millis()
     )]
-    Timeout {
-        /// Who.
-        provider: String,
-        /// The time that passed.
-        after: Duration,
-        /// The setting that says so.
-        field: &'static str,
-    },
-    /// The answer broke off.
-    #[error("the answer of `{provider}` broke off {}", cut_advice(*cut))]
-    Truncated {
-        /// Who.
-        provider: String,
-        /// Where.
-        cut: Truncation,
-    },
-    /// The answer is none that this protocol knows, or not what was asked for.
+    Timeout { provider: String, after: Duration, field: &'static str },
+    /// The answer was cut off.
+    #[error("the answer of `{provider}` was cut off {}", cut_advice(*cut))]
+    Truncated { provider: String, cut: Truncation },
+    /// The answer does not follow the protocol, or is not what was requested.
     #[error(
         "the answer of `{provider}` cannot be used: {what}; check `kind`, `base_url` and `model`"
     )]
-    Malformed {
-        /// Who.
-        provider: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// The answer is larger than it may be.
+    Malformed { provider: String, what: String },
+    /// The answer is too large.
     #[error(
         "the answer of `{provider}` is larger than {limit_bytes} bytes; ask for less, or raise \
          `max_answer_bytes`"
     )]
-    TooLarge {
-        /// Who.
-        provider: String,
-        /// The largest answer that is taken.
-        limit_bytes: u64,
-    },
-    /// What may be spent is spent.
+    TooLarge { provider: String, limit_bytes: u64 },
     #[error(
-        "the budget of `{provider}` is spent ({spent} of {limit}); raise `budget` in its \
+        "the budget of `{provider}` is used up ({spent} of {limit}); raise `budget` in its \
          configuration, or restart the program"
     )]
-    Budget {
-        /// Who.
-        provider: String,
-        /// What was spent.
-        spent: String,
-        /// What may be spent.
-        limit: String,
-    },
-    /// There is no connection to the endpoint.
+    Budget { provider: String, spent: String, limit: String },
+    /// The endpoint cannot be reached; `again` says whether a retry may help.
     #[error("`{provider}` at {address} cannot be reached ({why}); {}", reach_advice(*again))]
-    Unreachable {
-        /// Who.
-        provider: String,
-        /// Where.
-        address: String,
-        /// What happened.
-        why: String,
-        /// Whether another try may help.
-        again: bool,
-    },
-    /// The endpoint answered with a status that is none of the above.
+    Unreachable { provider: String, address: String, why: String, again: bool },
+    /// The endpoint answered with any other status.
     #[error("`{provider}` answered {status} ({body}); {}", status_advice(*status))]
-    Http {
-        /// Who.
-        provider: String,
-        /// The status.
-        status: u16,
-        /// The endpoint's words, in part.
-        body: String,
-    },
-    /// The environment holds no key.
+    Http { provider: String, status: u16, body: String },
     #[error(
-        "the environment variable {env} holds no key that can be sent to `{provider}`; set it, or \
-         set `key_env` to the variable that holds the key"
+        "the environment variable {env} contains no key for `{provider}`; set it, or set `key_env` to \
+         the variable with the key"
     )]
-    MissingKey {
-        /// Whom it is for.
-        provider: String,
-        /// The variable that was looked at.
-        env: String,
-    },
+    MissingKey { provider: String, env: String },
 }
 
 impl ModelError {
-    /// Returns whether the same call may succeed later without anybody changing anything.
+    /// Returns whether the same call may succeed later.
     pub fn transient(&self) -> bool {
         match self {
             ModelError::RateLimited { .. } | ModelError::Timeout { .. } => true,
@@ -196,7 +124,7 @@ pub(crate) fn excerpt(body: &[u8]) -> String {
     let words: Vec<&str> = text.split(|it: char| it.is_whitespace() || it.is_control()).collect();
     let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(EXCERPT) {
-        _ if line.is_empty() => "without a word".to_owned(),
+        _ if line.is_empty() => "no message".to_owned(),
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),
     }
@@ -204,8 +132,8 @@ pub(crate) fn excerpt(body: &[u8]) -> String {
 
 fn key_advice(key_env: Option<&str>) -> String {
     match key_env {
-        Some(name) => format!("check the key in {name}, and what it is allowed to do"),
-        None => "name the variable that holds its key in `key_env`".to_owned(),
+        Some(name) => format!("check the key in {name} and its permissions"),
+        None => "set `key_env` to the variable with its key".to_owned(),
     }
 }
 
@@ -218,27 +146,23 @@ fn later(retry_after: Option<Duration>) -> String {
 
 fn cut_advice(cut: Truncation) -> &'static str {
     match cut {
-        Truncation::Connection => "before it was whole; try again",
-        Truncation::Length => {
-            "at the most tokens that it may have; raise `max_tokens`, or ask for less"
-        }
+        Truncation::Connection => "before it was complete; try again",
+        Truncation::Length => "at the token limit; raise `max_tokens`, or ask for less",
     }
 }
 
 fn reach_advice(again: bool) -> &'static str {
     match again {
         true => "is it running, and is `base_url` right?",
-        false => {
-            "check `base_url`; SSL_CERT_FILE names the certificates of an authority of your own"
-        }
+        false => "check `base_url`; SSL_CERT_FILE adds the certificates of your own authority",
     }
 }
 
 fn status_advice(status: u16) -> &'static str {
     match status {
-        300..=399 => "nothing is sent elsewhere: set `base_url` to where it really is",
-        404 => "check `base_url`, and that it has the `model`",
-        413 => "send less",
+        300..=399 => "redirects are not followed: set `base_url` to the new address",
+        404 => "check `base_url`, and whether it has the `model`",
+        413 => "send a shorter text",
         408 | 409 | 500..=599 => "try again later",
         _ => "check `model` and the parameters set for it",
     }

@@ -13,7 +13,6 @@ const SHORTEST_SCRUBBED: usize = 6;
 /// Replaces a key.
 const SCRUBBED: &[u8] = b"[key]";
 
-/// A key for one call.
 pub(crate) struct Key(Option<String>);
 
 impl Key {
@@ -21,14 +20,14 @@ impl Key {
         Key(None)
     }
 
-    /// Returns a key that can be sent; spaces and newlines at its ends come from files and shells.
+    /// Returns a key that can be sent. White space around it is removed.
     pub(crate) fn new(text: &str) -> Option<Key> {
         let text = text.trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         sendable.then(|| Key(Some(text.to_owned())))
     }
 
-    /// Returns the headers that carry it.
+    /// Returns the headers of a request with the key.
     pub(crate) fn headers(&self, kind: Protocol) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::new();
         if kind == Protocol::Anthropic {
@@ -94,13 +93,13 @@ mod tests {
     use super::{Key, Protocol};
 
     #[test]
-    fn a_key_is_not_shown_and_is_taken_out_of_any_text() {
+    fn a_key_is_not_shown_and_is_removed_from_texts() {
         let key = Key::new(" sk-secret-1\n").expect("it is a key");
         let shown = format!("{key:?} {:?}", key.headers(Protocol::OpenAi));
         assert!(!shown.contains("sk-secret-1"), "{shown}");
-        let mut said = b"sk-secret-1 is wrong, sk-secret-1!".to_vec();
-        key.scrub(&mut said);
-        assert_eq!(said, b"[key] is wrong, [key]!");
+        let mut bytes = b"sk-secret-1 is wrong, sk-secret-1!".to_vec();
+        key.scrub(&mut bytes);
+        assert_eq!(bytes, b"[key] is wrong, [key]!");
         assert!(Key::new("two words").is_none());
     }
 }

@@ -4,15 +4,15 @@
 //! a [`Model`] sends requests to it and returns the answer as a whole ([`Model::complete`]) or
 //! streams it ([`Model::stream`]); a [`ModelInterpreter`] extracts facts from texts with a model.
 //!
-//! - `provider`, `key`: the configuration; keys, which come from the environment for each call and
-//!   are never stored or shown.
+//! - `provider`, `key`: the configuration; and keys, which are read from the environment for each
+//!   call and never stored or shown.
 //! - `wire`: the three protocols, as pure functions.
 //! - `transport`: HTTP, bounded in time and size.
 //! - `model`, `attempt`, `spending`: attempts, backoff and the budget.
 //! - `interpreter`: prompts, and findings parsed from answers.
 //! - `reply`: answers a turn of a conversation and records the answer.
 //!
-//! Deliberately absent: images, reading configuration files, and an async runtime: a call is a
+//! Not included: images, reading configuration files, and an async runtime: a call is a
 //! blocking function.
 
 mod attempt;

@@ -32,7 +32,7 @@ pub type Random = Arc<dyn Fn() -> Jitter + Send + Sync>;
 /// Backoff between attempts. A provider's settings limit their number and duration.
 const RETRY: Policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(30));
 
-/// Side effects of a model besides the network, injected for tests.
+/// Environment, pauses and jitter of a model, which tests replace.
 #[derive(Clone)]
 pub struct ModelRuntime {
     /// Supplies API keys.
@@ -44,7 +44,6 @@ pub struct ModelRuntime {
 }
 
 impl Default for ModelRuntime {
-    /// Returns the environment of the process and real pauses.
     fn default() -> ModelRuntime {
         ModelRuntime {
             environment: Arc::new(|name| std::env::var(name).ok()),
@@ -65,7 +64,7 @@ struct ModelInner {
     transport: Transport,
     runtime: ModelRuntime,
     spending: SpendingTracker,
-    /// What the endpoint was found to accept.
+    /// What the endpoint is known to accept.
     dialect: Mutex<Dialect>,
 }
 
@@ -76,7 +75,7 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// Returns a model of that provider.
+    /// Creates a model of a provider.
     pub fn new(provider: Provider) -> Result<Model, ConfigError> {
         Model::with(provider, ModelRuntime::default())
     }
@@ -211,7 +210,7 @@ impl ModelInner {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers what an endpoint was found to accept, in addition to earlier findings.
+    /// Remembers what an endpoint accepts, in addition to what is known.
     fn remember_dialect(&self, found: Dialect) {
         let mut known = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Dialect {
@@ -222,7 +221,6 @@ impl ModelInner {
         };
     }
 
-    /// Returns the key, from the environment as it is now.
     fn key(&self) -> Result<Key, ModelError> {
         let Some(env) = &self.provider.key_env else { return Ok(Key::none()) };
         let found = (self.runtime.environment)(env);

@@ -1,53 +1,52 @@
 //! Configuration of a model's endpoint.
 //!
-//! [`ProviderSettings`] is the form in a configuration file, [`Provider`] the checked form. Neither
-//! holds a key: the settings name the environment variable that holds it, which is read for each
-//! call.
+//! [`ProviderSettings`] are as in a configuration file, a [`Provider`] has been checked. Neither
+//! contains a key: the settings name an environment variable, which is read for each call.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The longest name of a provider.
+/// The longest name of a provider or an environment variable.
 const NAME_BYTES: usize = 64;
 
 /// The longest name of a model.
 const MODEL_BYTES: usize = 256;
 
-/// The longest time that can be set for anything.
+/// The longest timeout.
 const LONGEST_MS: u64 = 24 * 3_600_000;
 
-/// The most retries that can be set.
+/// The maximum of `retries`.
 const MOST_RETRIES: u32 = 10;
 
-/// The most tokens that can be set for one answer.
+/// The maximum of `max_tokens` and `context_tokens`.
 const MOST_TOKENS: u64 = 10_000_000;
 
 /// The bounds of `max_answer_bytes`.
 const ANSWER_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1 << 30;
 
-/// How long an answer may take to begin, and how long it may be silent, unless set.
+/// The default of `timeout_ms`.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a whole answer may take, unless set.
+/// The default of `answer_timeout_ms`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How often a call is tried again, unless set.
+/// The default of `retries`.
 const RETRIES: u32 = 3;
 
-/// How large an answer may be, unless set.
+/// The default of `max_answer_bytes`.
 const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
 /// The protocol that an endpoint speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// Chat completions, of OpenAI or of anybody who offers the same.
+    /// OpenAI's chat completions, which many others offer too.
     OpenAi,
-    /// The Messages API of Anthropic.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// `/api/chat` of Ollama.
+    /// Ollama's `/api/chat`.
     Ollama,
 }
 
@@ -61,7 +60,7 @@ impl Protocol {
         }
     }
 
-    /// Returns where it is found unless somebody says otherwise.
+    /// Returns the default address.
     pub fn base_url(self) -> &'static str {
         match self {
             Protocol::OpenAi => "https://api.openai.com/v1",
@@ -70,7 +69,7 @@ impl Protocol {
         }
     }
 
-    /// Returns the variable that holds the key for that address.
+    /// Returns the variable with the key for the default address.
     pub fn key_env(self) -> Option<&'static str> {
         match self {
             Protocol::OpenAi => Some("OPENAI_API_KEY"),
@@ -80,50 +79,50 @@ impl Protocol {
     }
 }
 
-/// A provider as a configuration file tells it: the table `[models.NAME]`.
+/// The settings of a provider: the table `[models.NAME]` of a configuration file.
 ///
-/// Fields that nobody knows are refused, so that a misspelt bound is not a missing one.
+/// Unknown fields are rejected, so that a misspelt limit is not ignored.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderSettings {
     /// The protocol.
     pub kind: Protocol,
-    /// Where the endpoint is; the protocol's own path is added to it.
+    /// The endpoint's address; the path of the protocol is added to it.
     pub base_url: Option<String>,
-    /// The model that is asked for.
+    /// The model.
     pub model: String,
-    /// The environment variable that holds the key; empty for none.
+    /// The environment variable with the key; empty for none.
     pub key_env: Option<String>,
-    /// How freely the model chooses its words.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// What makes an answer repeatable, where the endpoint can.
+    /// The sampling seed.
     pub seed: Option<u64>,
-    /// The longest answer, in tokens.
+    /// The maximum length of an answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// The window of an Ollama model, in tokens; it silently drops what does not fit.
+    /// The context window of an Ollama model, in tokens; it silently drops what does not fit.
     pub context_tokens: Option<u64>,
-    /// How long an answer may take to begin, and how long it may be silent then.
+    /// Idle timeout: until the answer begins, and between its pieces.
     pub timeout_ms: Option<u64>,
-    /// How long one try may take to its last byte.
+    /// Total timeout of an attempt.
     pub answer_timeout_ms: Option<u64>,
-    /// How often a call is tried again after the first time.
+    /// How often a call is retried.
     pub retries: Option<u32>,
-    /// The largest answer that is taken.
+    /// The maximum size of an answer.
     pub max_answer_bytes: Option<u64>,
-    /// What tokens cost.
+    /// The price of tokens.
     pub price: Option<Price>,
-    /// What may be spent while the process lives.
+    /// The spending limit of the process.
     pub budget: Option<Budget>,
-    /// Not a setting: here so that a key in the file is refused without being repeated.
+    /// Not a setting: a key in the file is rejected without being repeated.
     #[serde(default)]
     pub key: Option<IgnoredAny>,
-    /// Not a setting either, for the same reason.
+    /// The same as `key`.
     #[serde(default)]
     pub api_key: Option<IgnoredAny>,
 }
 
 impl ProviderSettings {
-    /// Returns the least that there must be.
+    /// Returns the required settings.
     pub fn new(kind: Protocol, model: impl Into<String>) -> ProviderSettings {
         ProviderSettings {
             kind,
@@ -146,29 +145,29 @@ impl ProviderSettings {
     }
 }
 
-/// What a million tokens cost, in US dollars.
+/// The price of a million tokens, in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of those read.
+    /// Input tokens.
     pub input_per_million: f64,
-    /// Of those written.
+    /// Output tokens.
     pub output_per_million: f64,
-    /// Of those read from a cache; the same as any other unless set.
+    /// Cached input tokens; by default the same as other input tokens.
     pub cached_input_per_million: Option<f64>,
 }
 
-/// What may be spent while the process lives.
+/// The spending limit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Tokens, read and written.
+    /// Input and output tokens.
     pub max_tokens: Option<u64>,
     /// US dollars.
     pub max_usd: Option<f64>,
 }
 
-/// A field of a configuration that cannot be used.
+/// An invalid field of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`models.{provider}.{field}` {why}")]
 pub struct ConfigError {
@@ -176,17 +175,16 @@ pub struct ConfigError {
     pub provider: String,
     /// The field, with a dot before a field of a table in it.
     pub field: &'static str,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong, and what is valid.
     pub why: String,
 }
 
-/// A provider whose every field was checked.
+/// A provider with checked settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
-    /// The name that it is chosen by.
     pub(crate) name: String,
     pub(crate) kind: Protocol,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub(crate) base_url: String,
     pub(crate) model: String,
     pub(crate) key_env: Option<String>,
@@ -203,7 +201,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Checks every field.
+    /// Checks the settings.
     ///
     /// ```
     /// use tine_llm::{Protocol, Provider, ProviderSettings};
@@ -219,8 +217,8 @@ impl Provider {
             let field = if settings.key.is_some() { "key" } else { "api_key" };
             return check.wrong(
                 field,
-                "is not read: a key comes from the environment; take it out of the file and \
-                 name the variable that holds it in `key_env`",
+                "is not read: keys come from the environment; remove it from the file and set \
+                 `key_env` to the variable with the key",
             );
         }
         let kind = settings.kind;
@@ -228,7 +226,7 @@ impl Provider {
         let key_env = match settings.key_env {
             Some(name) if name.is_empty() => None,
             Some(name) => Some(check.key_env(name)?),
-            // A key that nobody named goes only to the address that it belongs to.
+            // The default key is sent only to the default address.
             None => kind.key_env().filter(|_| base_url == kind.base_url()).map(str::to_owned),
         };
         let (timeout, answer_timeout) =
@@ -251,32 +249,32 @@ impl Provider {
             budget: settings.budget,
         };
         check.parameters(&provider)?;
-        check.bounds(&provider)?;
-        check.money(&provider)?;
+        check.limits(&provider)?;
+        check.prices(&provider)?;
         Ok(provider)
     }
 
-    /// Returns the name that it is chosen by.
+    /// Returns the name under which it is configured.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the protocol that it speaks.
+    /// Returns the protocol.
     pub fn kind(&self) -> Protocol {
         self.kind
     }
 
-    /// Returns where it is.
+    /// Returns the address.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// Returns the model that is asked for.
+    /// Returns the model.
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// Returns the environment variable that holds its key.
+    /// Returns the environment variable with the key.
     pub fn key_env(&self) -> Option<&str> {
         self.key_env.as_deref()
     }
@@ -297,7 +295,7 @@ impl Check<'_> {
         Err(ConfigError { provider: self.provider.to_owned(), field, why: why.into() })
     }
 
-    fn that(&self, holds: bool, field: &'static str, why: &str) -> Result<(), ConfigError> {
+    fn require(&self, holds: bool, field: &'static str, why: &str) -> Result<(), ConfigError> {
         if holds { Ok(()) } else { self.wrong(field, why) }
     }
 
@@ -308,11 +306,11 @@ impl Check<'_> {
             return Ok(());
         }
         let provider = self.provider.chars().take(NAME_BYTES).collect();
-        let why = "is no name of a provider: use up to 64 letters, digits, `-` and `_`".to_owned();
+        let why = "is not a valid name: use up to 64 letters, digits, `-` and `_`".to_owned();
         Err(ConfigError { provider, field: "name", why })
     }
 
-    /// No user, query or fragment: they are where keys hide, and an address is shown in errors.
+    /// Rejects a user, query or fragment: they may contain keys, and errors show the address.
     fn base_url(&self, url: &str) -> Result<String, ConfigError> {
         let url = url.trim().trim_end_matches('/');
         let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
@@ -325,12 +323,11 @@ impl Check<'_> {
         }
         self.wrong(
             "base_url",
-            "must be an address such as https://api.openai.com/v1, without a user, a query or a \
-             fragment",
+            "must be an address such as https://api.openai.com/v1, without user, query or fragment",
         )
     }
 
-    /// Returns the message leaves the value out: whoever fills this field wrongly fills in a key.
+    /// The error does not repeat the value: a wrong one is usually a key.
     fn key_env(&self, name: String) -> Result<String, ConfigError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let begins = !name.starts_with(|first: char| first.is_ascii_digit());
@@ -344,25 +341,23 @@ impl Check<'_> {
         )
     }
 
-    /// Returns how long an answer may be silent, and how long it may take. What is not set gives
-    /// way to what is.
+    /// Returns the idle timeout and the total timeout. A default is adapted to the one that is set.
     fn times(
         &self,
-        silent: Option<u64>,
-        whole: Option<u64>,
+        idle_ms: Option<u64>,
+        total_ms: Option<u64>,
     ) -> Result<(Duration, Duration), ConfigError> {
         let bounded = |set: Option<u64>| set.is_none_or(|set| (1..=LONGEST_MS).contains(&set));
         let why = "must be between 1 and 86400000 (a day), in milliseconds";
-        self.that(bounded(silent), "timeout_ms", why)?;
-        self.that(bounded(whole), "answer_timeout_ms", why)?;
-        let (silent, whole) = (silent.map(Duration::from_millis), whole.map(Duration::from_millis));
-        match (silent, whole) {
-            (Some(silent), Some(whole)) if silent > whole => {
+        self.require(bounded(idle_ms), "timeout_ms", why)?;
+        self.require(bounded(total_ms), "answer_timeout_ms", why)?;
+        match (idle_ms.map(Duration::from_millis), total_ms.map(Duration::from_millis)) {
+            (Some(idle), Some(total)) if idle > total => {
                 self.wrong("answer_timeout_ms", "must not be less than `timeout_ms`")
             }
-            (Some(silent), Some(whole)) => Ok((silent, whole)),
-            (Some(silent), None) => Ok((silent, ANSWER_TIMEOUT.max(silent))),
-            (None, Some(whole)) => Ok((TIMEOUT.min(whole), whole)),
+            (Some(idle), Some(total)) => Ok((idle, total)),
+            (Some(idle), None) => Ok((idle, ANSWER_TIMEOUT.max(idle))),
+            (None, Some(total)) => Ok((TIMEOUT.min(total), total)),
             (None, None) => Ok((TIMEOUT, ANSWER_TIMEOUT)),
         }
     }
@@ -370,46 +365,46 @@ impl Check<'_> {
     fn parameters(&self, it: &Provider) -> Result<(), ConfigError> {
         let named = (1..=MODEL_BYTES).contains(&it.model.trim().len());
         let named = named && !it.model.chars().any(char::is_control);
-        self.that(named, "model", "must name the model that is asked for")?;
-        let (hottest, why) = match it.kind {
+        self.require(named, "model", "must name a model")?;
+        let (maximum, why) = match it.kind {
             Protocol::Anthropic => (1.0, "must be between 0 and 1"),
             _ => (2.0, "must be between 0 and 2"),
         };
-        let temperate = it.temperature.is_none_or(|set| (0.0..=hottest).contains(&set));
-        self.that(temperate, "temperature", why)?;
-        let seedable = it.seed.is_none() || it.kind != Protocol::Anthropic;
-        self.that(seedable, "seed", "cannot be set: the Messages API takes none")?;
+        let in_range = it.temperature.is_none_or(|set| (0.0..=maximum).contains(&set));
+        self.require(in_range, "temperature", why)?;
+        let allows_seed = it.seed.is_none() || it.kind != Protocol::Anthropic;
+        self.require(allows_seed, "seed", "cannot be set: the Messages API has no seed")?;
         let safe = it.seed.is_none_or(|seed| i64::try_from(seed).is_ok());
-        self.that(safe, "seed", "must be below 2^63")?;
-        let windowed = it.context_tokens.is_none() || it.kind == Protocol::Ollama;
-        self.that(windowed, "context_tokens", "can be set for `ollama` only")
+        self.require(safe, "seed", "must be below 2^63")?;
+        let allows_window = it.context_tokens.is_none() || it.kind == Protocol::Ollama;
+        self.require(allows_window, "context_tokens", "can only be set for `ollama`")
     }
 
-    fn bounds(&self, it: &Provider) -> Result<(), ConfigError> {
+    fn limits(&self, it: &Provider) -> Result<(), ConfigError> {
         let counts = |tokens: Option<u64>| tokens.is_none_or(|it| (1..=MOST_TOKENS).contains(&it));
         let tokens = "must be between 1 and 10000000";
-        self.that(counts(it.max_tokens), "max_tokens", tokens)?;
-        self.that(counts(it.context_tokens), "context_tokens", tokens)?;
-        self.that(it.retries <= MOST_RETRIES, "retries", "must be at most 10")?;
+        self.require(counts(it.max_tokens), "max_tokens", tokens)?;
+        self.require(counts(it.context_tokens), "context_tokens", tokens)?;
+        self.require(it.retries <= MOST_RETRIES, "retries", "must be at most 10")?;
         let bytes = ANSWER_BYTES.contains(&it.max_answer_bytes);
-        self.that(bytes, "max_answer_bytes", "must be between 1024 and 1073741824")
+        self.require(bytes, "max_answer_bytes", "must be between 1024 and 1073741824")
     }
 
-    fn money(&self, it: &Provider) -> Result<(), ConfigError> {
+    fn prices(&self, it: &Provider) -> Result<(), ConfigError> {
         let cost = |dollars: f64| dollars.is_finite() && (0.0..=1e6).contains(&dollars);
         let why = "must be a number of US dollars, 0 or more";
         if let Some(price) = &it.price {
             let cached = price.cached_input_per_million.is_none_or(cost);
-            self.that(cost(price.input_per_million), "price.input_per_million", why)?;
-            self.that(cost(price.output_per_million), "price.output_per_million", why)?;
-            self.that(cached, "price.cached_input_per_million", why)?;
+            self.require(cost(price.input_per_million), "price.input_per_million", why)?;
+            self.require(cost(price.output_per_million), "price.output_per_million", why)?;
+            self.require(cached, "price.cached_input_per_million", why)?;
         }
         let Some(budget) = &it.budget else { return Ok(()) };
         let some = budget.max_tokens.is_some() || budget.max_usd.is_some();
-        self.that(some, "budget", "bounds nothing: set `max_tokens`, `max_usd` or both")?;
+        self.require(some, "budget", "is empty: set `max_tokens`, `max_usd` or both")?;
         let Some(dollars) = budget.max_usd else { return Ok(()) };
-        self.that(cost(dollars), "budget.max_usd", why)?;
+        self.require(cost(dollars), "budget.max_usd", why)?;
         let priced = it.price.is_some();
-        self.that(priced, "budget.max_usd", "needs `price`: without it nobody knows what is spent")
+        self.require(priced, "budget.max_usd", "requires `price`, to compute what is spent")
     }
 }

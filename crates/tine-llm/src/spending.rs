@@ -18,7 +18,7 @@ const BYTES_PER_TOKEN: usize = 3;
 /// Tokens and cost since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Tokens, read and written.
+    /// Input and output tokens.
     pub tokens: u64,
     /// Billionths of a US dollar.
     pub cost_nanos: u64,
@@ -52,7 +52,6 @@ impl SpendingTracker {
         Ok(())
     }
 
-    /// Adds the usage of an attempt.
     pub(crate) fn count(&self, usage: &Usage) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.tokens = spent.tokens.saturating_add(usage.total);

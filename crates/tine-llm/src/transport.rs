@@ -35,13 +35,12 @@ pub(crate) struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Returns whether the status is a success.
-    pub(crate) fn is_fine(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
     /// Returns whether the content type is a stream of events.
-    pub(crate) fn is_of_events(&self) -> bool {
+    pub(crate) fn is_event_stream(&self) -> bool {
         self.content_type.contains("event-stream") || self.content_type.contains("ndjson")
     }
 }
@@ -55,7 +54,6 @@ pub(crate) enum TransportError {
     Slow,
     /// The connection was closed early.
     Cut,
-    /// The response is too large.
     TooLarge,
     /// The connection could not be established.
     Unreached(String),
@@ -63,12 +61,10 @@ pub(crate) enum TransportError {
     Impossible(String),
 }
 
-/// A POST request.
 pub(crate) struct PostRequest {
     pub(crate) address: String,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Vec<u8>,
-    /// The `Accept` header.
     pub(crate) accept: &'static str,
 }
 
@@ -230,11 +226,11 @@ fn is_local(base_url: &str) -> bool {
         .is_some_and(|host| host == "localhost" || host == "[::1]" || host.starts_with("127."))
 }
 
-/// Returns the certificates that this machine trusts.
+/// Returns a TLS configuration that trusts the certificates of this machine.
 fn tls(provider: &Provider) -> Result<TlsConfig, ConfigError> {
     tine_net::tls::http_client().map_err(|error| ConfigError {
         provider: provider.name.clone(),
         field: "base_url",
-        why: format!("cannot be trusted: {error}; SSL_CERT_FILE names a file of them"),
+        why: format!("cannot be verified: {error}; set SSL_CERT_FILE to a file of certificates"),
     })
 }

@@ -13,7 +13,7 @@ fn ask(kind: Protocol, reply: Reply) -> Result<Completion, ModelError> {
 }
 
 #[test]
-fn a_whole_answer_is_read_in_each_protocol() {
+fn whole_answers_are_parsed_in_each_protocol() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "So: 東京 😀")]);
         let chat = Chat::ask("how?").with_system("be short");
@@ -22,14 +22,14 @@ fn a_whole_answer_is_read_in_each_protocol() {
         assert_eq!((answer.finish.clone(), answer.tries), (Finish::Stop, 1));
         let usage = answer.usage;
         assert_eq!((usage.input, usage.output, usage.total, usage.priced), (12, 5, 17, 0));
-        assert_eq!(answer.request, endpoint.asked()[0].body);
+        assert_eq!(answer.request, endpoint.requests()[0].body);
         assert_eq!(answer.response, body(kind, "So: 東京 😀").to_string().into_bytes());
         assert_eq!(answer.whole().unwrap(), answer.text);
     }
 }
 
 #[test]
-fn the_model_that_answered_is_told_in_its_own_words() {
+fn the_reported_model_name_is_returned() {
     for kind in KINDS {
         let answer = ask(kind, good(kind, "x")).unwrap();
         assert_eq!(answer.model_answered.as_deref(), Some("answered-1"), "{kind:?}");
@@ -37,7 +37,7 @@ fn the_model_that_answered_is_told_in_its_own_words() {
 }
 
 #[test]
-fn requests_are_what_each_protocol_wants() {
+fn requests_follow_each_protocol() {
     let chat = Chat {
         system: Some("be short".to_owned()),
         messages: vec![
@@ -89,7 +89,7 @@ fn requests_are_what_each_protocol_wants() {
                 }),
             ),
         };
-        let asked = &endpoint.asked()[0];
+        let asked = &endpoint.requests()[0];
         assert_eq!((asked.path.as_str(), asked.json()), (path, expected), "{kind:?}");
         assert_eq!(asked.header("content-type"), Some("application/json"));
         let version = (kind == Protocol::Anthropic).then_some("2023-06-01");
@@ -98,14 +98,14 @@ fn requests_are_what_each_protocol_wants() {
 }
 
 #[test]
-fn json_is_asked_for_in_the_way_of_each_protocol() {
+fn json_is_requested_in_each_protocol() {
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![Reply::json(200, &structured(kind, &json!({})))]);
         let chat = Chat::ask("how?").with_schema("findings", schema.clone());
         let answer = model(kind, &endpoint).complete(&chat).unwrap();
         assert_eq!((answer.text.as_str(), answer.finish), ("{}", Finish::Stop));
-        let sent = endpoint.asked()[0].json();
+        let sent = endpoint.requests()[0].json();
         match kind {
             Protocol::OpenAi => assert_eq!(
                 sent["response_format"],
@@ -124,7 +124,7 @@ fn json_is_asked_for_in_the_way_of_each_protocol() {
 }
 
 #[test]
-fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
+fn an_endpoint_without_schemas_gets_the_alternative_from_then_on() {
     let schema = json!({ "type": "object", "properties": {} });
     for kind in [Protocol::OpenAi, Protocol::Anthropic] {
         let refused = error(kind, 400, "invalid_request_error", "response_format is unknown");
@@ -134,7 +134,7 @@ fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
         assert_eq!(model.complete(&chat).unwrap().tries, 2);
         // What was found out stays known.
         assert_eq!(model.complete(&chat).unwrap().tries, 1);
-        for sent in &endpoint.asked()[1..] {
+        for sent in &endpoint.requests()[1..] {
             let sent = sent.json();
             match kind {
                 Protocol::OpenAi => {
@@ -153,7 +153,7 @@ fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
 }
 
 #[test]
-fn an_endpoint_that_knows_the_other_name_of_a_bound_gets_it() {
+fn the_alternative_name_of_the_token_limit_is_tried() {
     let words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
     let refused = error(Protocol::OpenAi, 400, "invalid_request_error", words);
     let endpoint = Endpoint::start(vec![refused, good(Protocol::OpenAi, "x")]);
@@ -162,14 +162,14 @@ fn an_endpoint_that_knows_the_other_name_of_a_bound_gets_it() {
     let model = model_with(settings, &Pauses::default());
     let tries = [1, 2].map(|_| model.complete(&Chat::ask("how?")).unwrap().tries);
     assert_eq!((tries, endpoint.times()), ([2, 1], 3), "what was found out stays known");
-    for asked in &endpoint.asked()[1..] {
+    for asked in &endpoint.requests()[1..] {
         let sent = asked.json();
         assert_eq!((sent.get("max_tokens"), &sent["max_completion_tokens"]), (None, &json!(9)));
     }
 }
 
 #[test]
-fn an_answer_that_reached_its_bound_says_so() {
+fn an_answer_at_the_token_limit_is_reported() {
     for kind in KINDS {
         let answer = ask(kind, Reply::json(200, &too_long(kind, "half an ans"))).unwrap();
         assert_eq!((answer.text.as_str(), &answer.finish), ("half an ans", &Finish::Length));
@@ -179,7 +179,7 @@ fn an_answer_that_reached_its_bound_says_so() {
 }
 
 #[test]
-fn a_refusal_is_told_apart_from_an_answer() {
+fn a_refusal_is_distinguished_from_an_answer() {
     let mut openai = body(Protocol::OpenAi, "");
     openai["choices"][0]["message"]["refusal"] = json!("I can't help with that.");
     let mut filtered = body(Protocol::OpenAi, "half");

@@ -19,7 +19,7 @@ fn tokens(most: u64) -> Option<Budget> {
 }
 
 #[test]
-fn a_budget_of_tokens_ends_further_calls_with_a_clear_sentence() {
+fn a_token_budget_rejects_further_calls() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "x")]);
         // An answer is 17 tokens: the second crosses the line, the third is not sent.
@@ -42,7 +42,7 @@ fn a_budget_of_tokens_ends_further_calls_with_a_clear_sentence() {
 }
 
 #[test]
-fn a_budget_of_dollars_is_reckoned_from_the_price() {
+fn a_dollar_budget_is_computed_from_the_price() {
     let endpoint = Endpoint::start(vec![good(Protocol::Anthropic, "x")]);
     let budget = Some(Budget { max_tokens: None, max_usd: Some(0.04) });
     let settings =
@@ -72,7 +72,7 @@ fn a_stream_is_counted_too() {
 }
 
 #[test]
-fn an_endpoint_that_tells_nothing_does_not_make_a_budget_endless() {
+fn unreported_usage_counts_against_the_budget() {
     let mut silent = body(Protocol::OpenAi, "x");
     silent["usage"] = json!(null);
     let cut = Reply::new(200, "application/json", "{\"half").cut_short();
@@ -95,7 +95,7 @@ fn an_endpoint_that_tells_nothing_does_not_make_a_budget_endless() {
 }
 
 #[test]
-fn what_was_refused_is_not_counted() {
+fn rejected_requests_are_not_counted() {
     let endpoint = Endpoint::start(vec![Reply::json(404, &json!({ "error": "no such model" }))]);
     let settings = ProviderSettings { budget: tokens(10), ..settings(Protocol::Ollama, &endpoint) };
     let model = model_with(settings, &Pauses::default());

@@ -21,7 +21,7 @@ fn with(more: &str) -> Result<Vec<Provider>, ConfigError> {
 }
 
 #[test]
-fn the_examples_of_the_documentation_are_read() {
+fn the_examples_of_the_documentation_are_valid() {
     let page = include_str!("../../../docs/models.md");
     let examples: Vec<&str> =
         page.split("```toml\n").skip(1).filter_map(|it| it.split("```").next()).collect();
@@ -32,7 +32,7 @@ fn the_examples_of_the_documentation_are_read() {
 }
 
 #[test]
-fn little_is_enough() {
+fn minimal_settings_are_enough() {
     let local = &read("[models.local]\nkind = \"ollama\"\nmodel = \"llama3.2\"\n").unwrap()[0];
     assert_eq!(
         (local.name(), local.kind(), local.model()),
@@ -45,7 +45,7 @@ fn little_is_enough() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused() {
+fn unknown_fields_of_a_provider_are_rejected() {
     for more in ["timeout = 3", "price = { input = 1.0 }", "budget = { max_tokens = 1, x = 2 }"] {
         let text = format!("[models.p]\nkind = \"openai\"\nmodel = \"m\"\n{more}");
         let error = toml::from_str::<File>(&text).err().expect("it is refused").to_string();
@@ -56,7 +56,7 @@ fn what_nobody_knows_is_refused() {
 }
 
 #[test]
-fn a_wrong_field_is_named() {
+fn an_invalid_field_is_named() {
     for (more, field) in [
         ("base_url = \"ftp://host\"", "base_url"),
         ("base_url = \"https://\"", "base_url"),

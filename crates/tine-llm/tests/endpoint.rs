@@ -1,7 +1,7 @@
-//! An endpoint on the loopback that answers what a test tells it to.
+//! An endpoint on the loopback with scripted answers.
 //!
-//! It speaks HTTP/1.1, one request for each connection. Everything in it is bounded: a gate that
-//! nobody opens opens by itself, and dripping ends.
+//! It speaks HTTP/1.1, one request per connection. Everything is bounded: a gate opens after a timeout,
+//! and dripping ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,15 +13,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tine_llm::{Jitter, Model, ModelRuntime, Protocol, Provider, ProviderSettings};
 
-/// No test waits longer than this for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest wait in a test.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The key that tests use.
 pub const KEY: &str = "sk-very/secret+0123456789";
 
-/// A part of what the endpoint does.
+/// A step of an answer.
 #[derive(Clone)]
-pub enum Step {
+pub enum ReplyStep {
     Send(Vec<u8>),
     /// Waits until the test is over.
     Gate,
@@ -29,14 +29,14 @@ pub enum Step {
     Drip(Vec<u8>),
 }
 
-/// One answer of the endpoint.
+/// An answer of the endpoint.
 #[derive(Clone)]
 pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
-    /// The length that is announced, if any.
+    /// The announced length.
     length: Option<usize>,
-    steps: Vec<Step>,
+    steps: Vec<ReplyStep>,
 }
 
 impl Reply {
@@ -46,7 +46,7 @@ impl Reply {
             status,
             headers: vec![("content-type".into(), content_type.into())],
             length: Some(body.len()),
-            steps: vec![Step::Send(body)],
+            steps: vec![ReplyStep::Send(body)],
         }
     }
 
@@ -54,9 +54,9 @@ impl Reply {
         Reply::new(status, "application/json", body.to_string())
     }
 
-    /// Pieces without an announced length, each sent on its own.
+    /// Returns an answer in separate pieces, without an announced length.
     pub fn pieces(content_type: &str, pieces: Vec<Vec<u8>>) -> Reply {
-        let steps = pieces.into_iter().map(Step::Send).collect();
+        let steps = pieces.into_iter().map(ReplyStep::Send).collect();
         Reply { length: None, steps, ..Reply::new(200, content_type, "") }
     }
 
@@ -65,25 +65,25 @@ impl Reply {
         self
     }
 
-    /// Announces more than it sends.
+    /// Announces more bytes than it sends.
     pub fn cut_short(self) -> Reply {
         Reply { length: self.length.map(|length| length + 100), ..self }
     }
 
-    /// Waits at the gate before everything else, the head included.
+    /// Waits at the gate before it sends anything.
     pub fn late() -> Reply {
-        Reply { status: 0, headers: Vec::new(), length: None, steps: vec![Step::Gate] }
+        Reply { status: 0, headers: Vec::new(), length: None, steps: vec![ReplyStep::Gate] }
     }
 
-    /// Waits at the gate after everything else.
+    /// Waits at the gate at the end.
     pub fn then_gate(mut self) -> Reply {
-        self.steps.push(Step::Gate);
+        self.steps.push(ReplyStep::Gate);
         Reply { length: None, ..self }
     }
 
-    /// Is never silent, and ends long after anybody listens.
+    /// Sends bytes until the test is over.
     pub fn drip(content_type: &str, bytes: &[u8]) -> Reply {
-        let steps = vec![Step::Drip(bytes.to_vec())];
+        let steps = vec![ReplyStep::Drip(bytes.to_vec())];
         Reply { length: None, steps, ..Reply::new(200, content_type, "") }
     }
 
@@ -100,12 +100,11 @@ impl Reply {
         }
         for step in &self.steps {
             match step {
-                Step::Send(bytes) => stream.write_all(bytes)?,
-                Step::Gate => {
-                    gate.wait(PATIENCE);
+                ReplyStep::Send(bytes) => stream.write_all(bytes)?,
+                ReplyStep::Gate => {
+                    gate.wait(TEST_TIMEOUT);
                 }
-                Step::Drip(bytes) => {
-                    // Often enough for any silence that tests allow.
+                ReplyStep::Drip(bytes) => {
                     for _ in 0..1_000 {
                         if gate.wait(Duration::from_millis(20)) {
                             break;
@@ -119,15 +118,15 @@ impl Reply {
     }
 }
 
-/// A request as it came.
+/// A request that the endpoint received.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(its, _)| its == name).map(|(_, value)| value.as_str())
     }
@@ -144,7 +143,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Whether it was opened in time.
+    /// Returns whether the gate was opened in time.
     fn wait(&self, time: Duration) -> bool {
         let open = self.open.lock().unwrap();
         *self.opened.wait_timeout_while(open, time, |open| !*open).unwrap().0
@@ -156,66 +155,66 @@ impl Gate {
     }
 }
 
-struct Inside {
+struct EndpointState {
     replies: Mutex<Vec<Reply>>,
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     gate: Gate,
-    over: AtomicBool,
+    stopped: AtomicBool,
 }
 
 /// The endpoint; it ends with the test.
 pub struct Endpoint {
     address: SocketAddr,
-    inside: Arc<Inside>,
+    state: Arc<EndpointState>,
     listener: Option<JoinHandle<()>>,
 }
 
 impl Endpoint {
-    /// Gives these answers in this order, and the last one ever after.
+    /// Starts an endpoint that gives these answers in order, and then repeats the last one.
     pub fn start(replies: Vec<Reply>) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let inside = Arc::new(Inside {
+        let state = Arc::new(EndpointState {
             replies: Mutex::new(replies),
-            asked: Mutex::new(Vec::new()),
+            requests: Mutex::new(Vec::new()),
             gate: Gate::default(),
-            over: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
         });
-        let within = Arc::clone(&inside);
+        let shared = Arc::clone(&state);
         let listener = std::thread::spawn(move || {
             let mut serving = Vec::new();
             for stream in listener.incoming() {
-                if within.over.load(Ordering::SeqCst) {
+                if shared.stopped.load(Ordering::SeqCst) {
                     break;
                 }
-                let (stream, within) = (stream.unwrap(), Arc::clone(&within));
+                let (stream, shared) = (stream.unwrap(), Arc::clone(&shared));
                 // A client that hangs up is part of many tests.
-                serving.push(std::thread::spawn(move || serve(stream, &within).unwrap_or(())));
+                serving.push(std::thread::spawn(move || serve(stream, &shared).unwrap_or(())));
             }
             for thread in serving {
                 thread.join().unwrap();
             }
         });
-        Endpoint { address, inside, listener: Some(listener) }
+        Endpoint { address, state, listener: Some(listener) }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.inside.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.state.requests.lock().unwrap().clone()
     }
 
     pub fn times(&self) -> usize {
-        self.inside.asked.lock().unwrap().len()
+        self.state.requests.lock().unwrap().len()
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.inside.over.store(true, Ordering::SeqCst);
-        self.inside.gate.open();
+        self.state.stopped.store(true, Ordering::SeqCst);
+        self.state.gate.open();
         drop(TcpStream::connect(self.address));
         if let Some(listener) = self.listener.take() {
             listener.join().unwrap();
@@ -223,9 +222,9 @@ impl Drop for Endpoint {
     }
 }
 
-fn serve(mut stream: TcpStream, inside: &Inside) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn serve(mut stream: TcpStream, state: &EndpointState) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(TEST_TIMEOUT))?;
+    stream.set_write_timeout(Some(TEST_TIMEOUT))?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -241,15 +240,15 @@ fn serve(mut stream: TcpStream, inside: &Inside) -> std::io::Result<()> {
     let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    inside.asked.lock().unwrap().push(Asked { path, headers, body });
+    state.requests.lock().unwrap().push(ReceivedRequest { path, headers, body });
     let reply = {
-        let mut replies = inside.replies.lock().unwrap();
+        let mut replies = state.replies.lock().unwrap();
         if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() }
     };
-    reply.run(&mut stream, &inside.gate)
+    reply.run(&mut stream, &state.gate)
 }
 
-/// The pauses that a model took.
+/// The pauses of a model.
 #[derive(Clone, Default)]
 pub struct Pauses(Arc<Mutex<Vec<Duration>>>);
 
@@ -259,7 +258,7 @@ impl Pauses {
     }
 }
 
-/// An environment with one key in it, and pauses that take no time.
+/// Returns an environment with one key, and pauses that take no time.
 pub fn runtime(pauses: &Pauses) -> ModelRuntime {
     let pauses = pauses.clone();
     ModelRuntime {
@@ -269,7 +268,7 @@ pub fn runtime(pauses: &Pauses) -> ModelRuntime {
     }
 }
 
-/// Settings for an endpoint, with a key.
+/// Returns settings for an endpoint, with a key.
 pub fn settings(kind: Protocol, endpoint: &Endpoint) -> ProviderSettings {
     ProviderSettings {
         base_url: Some(endpoint.url()),
@@ -278,13 +277,13 @@ pub fn settings(kind: Protocol, endpoint: &Endpoint) -> ProviderSettings {
     }
 }
 
-/// A model with these settings.
+/// Returns a model with settings.
 pub fn model_with(settings: ProviderSettings, pauses: &Pauses) -> Model {
     let provider = Provider::new("test", settings).expect("the settings are fine");
     Model::with(provider, runtime(pauses)).expect("there is a transport")
 }
 
-/// A model of that kind at the endpoint.
+/// Returns a model at the endpoint.
 pub fn model(kind: Protocol, endpoint: &Endpoint) -> Model {
     model_with(settings(kind, endpoint), &Pauses::default())
 }

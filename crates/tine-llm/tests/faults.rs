@@ -23,7 +23,7 @@ fn fails(
     let mut trace = CallTrace::default();
     let model = model_with(settings, &Pauses::default());
     let error = model.complete_traced(&Chat::ask("how?"), &mut trace).unwrap_err();
-    assert_eq!(trace.request, endpoint.asked()[0].body, "what was sent is told");
+    assert_eq!(trace.request, endpoint.requests()[0].body, "what was sent is told");
     (error, trace)
 }
 
@@ -33,17 +33,17 @@ fn is_malformed(error: &ModelError, word: &str) {
 }
 
 #[test]
-fn malformed_json_is_named_and_kept() {
+fn malformed_json_is_reported_and_kept() {
     for kind in KINDS {
         let reply = Reply::new(200, "application/json", "{\"choices\": oh no}");
         let (error, trace) = fails(kind, reply, |_| {});
-        is_malformed(&error, "no JSON");
+        is_malformed(&error, "not JSON");
         assert_eq!(trace.response, b"{\"choices\": oh no}");
     }
 }
 
 #[test]
-fn another_shape_is_named() {
+fn another_response_format_is_reported() {
     for kind in KINDS {
         let (error, _) = fails(kind, Reply::json(200, &json!({ "hello": 1 })), |_| {});
         is_malformed(&error, "no `");
@@ -51,7 +51,7 @@ fn another_shape_is_named() {
 }
 
 #[test]
-fn a_page_of_somebody_else_is_named_with_its_type() {
+fn a_page_instead_of_an_answer_is_reported_with_its_type() {
     for kind in KINDS {
         let reply = Reply::new(200, "text/html", "<html>Please log in</html>");
         let (error, _) = fails(kind, reply, |_| {});
@@ -61,7 +61,7 @@ fn a_page_of_somebody_else_is_named_with_its_type() {
 }
 
 #[test]
-fn json_under_another_type_is_read_all_the_same() {
+fn json_with_another_content_type_is_parsed() {
     for kind in KINDS {
         let body = crate::protocols::body(kind, "x").to_string();
         let endpoint = Endpoint::start(vec![Reply::new(200, "text/plain", body)]);
@@ -71,7 +71,7 @@ fn json_under_another_type_is_read_all_the_same() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_in_time_is_given_up() {
+fn a_late_answer_times_out() {
     for kind in KINDS {
         let (error, trace) = fails(kind, Reply::late(), |it| it.timeout_ms = Some(600));
         assert!(matches!(error, ModelError::Timeout { field: "timeout_ms", .. }), "{error}");
@@ -81,7 +81,7 @@ fn an_answer_that_does_not_come_in_time_is_given_up() {
 }
 
 #[test]
-fn an_answer_that_falls_silent_is_given_up_and_kept_as_far_as_it_came() {
+fn a_silent_answer_times_out_and_is_kept_so_far() {
     let reply = Reply::new(200, "application/json", "{\"half\":").then_gate();
     let (error, trace) = fails(Protocol::OpenAi, reply, |it| it.timeout_ms = Some(600));
     assert!(matches!(error, ModelError::Timeout { field: "timeout_ms", .. }), "{error}");
@@ -89,7 +89,7 @@ fn an_answer_that_falls_silent_is_given_up_and_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn an_answer_that_is_never_silent_is_bounded_in_time_too() {
+fn an_answer_has_a_total_timeout() {
     for kind in KINDS {
         let (error, trace) = fails(kind, Reply::drip("application/json", b" "), |it| {
             it.timeout_ms = Some(800);
@@ -101,7 +101,7 @@ fn an_answer_that_is_never_silent_is_bounded_in_time_too() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_trusted_is_not_asked_again() {
+fn an_untrusted_endpoint_is_not_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = format!("https://{}", listener.local_addr().unwrap());
     // Whatever it is asked, it answers in plain HTTP.
@@ -146,7 +146,7 @@ fn a_connection_that_ends_midway_is_a_truncated_answer() {
 }
 
 #[test]
-fn a_huge_answer_is_not_taken() {
+fn a_huge_answer_is_rejected() {
     for kind in KINDS {
         let reply = good(kind, &"x".repeat(200_000));
         let (error, trace) = fails(kind, reply, |it| it.max_answer_bytes = Some(50_000));
@@ -156,7 +156,7 @@ fn a_huge_answer_is_not_taken() {
 }
 
 #[test]
-fn a_refusal_is_an_error_of_its_kind_in_the_endpoints_words() {
+fn http_errors_have_kinds_and_the_endpoints_message() {
     for kind in KINDS {
         for (status, transient) in [
             (400, false),
@@ -187,7 +187,7 @@ fn a_refusal_is_an_error_of_its_kind_in_the_endpoints_words() {
 }
 
 #[test]
-fn an_error_inside_a_fine_status_is_an_error() {
+fn an_error_in_a_successful_response_is_an_error() {
     let body = json!({ "error": { "code": 429, "message": "slow down" } });
     let (error, _) = fails(Protocol::OpenAi, Reply::json(200, &body), |_| {});
     assert!(matches!(error, ModelError::RateLimited { .. }), "{error}");
@@ -206,7 +206,7 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn an_endpoint_that_is_not_there_is_unreachable() {
+fn a_missing_endpoint_is_unreachable() {
     let gone = Endpoint::start(vec![good(Protocol::Ollama, "x")]).url();
     let settings = ProviderSettings {
         base_url: Some(gone.clone()),

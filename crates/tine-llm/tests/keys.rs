@@ -29,7 +29,7 @@ fn a_key_is_sent_in_the_header_of_each_protocol_and_in_no_body() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "x")]);
         let answer = model(kind, &endpoint).complete(&Chat::ask("how?")).unwrap();
-        let asked = &endpoint.asked()[0];
+        let asked = &endpoint.requests()[0];
         let (name, value) = match kind {
             Protocol::Anthropic => ("x-api-key", KEY.to_owned()),
             _ => ("authorization", format!("Bearer {KEY}")),
@@ -88,7 +88,7 @@ fn a_key_is_in_no_log_at_any_level() {
 }
 
 #[test]
-fn a_key_that_an_endpoint_repeats_is_taken_out_of_errors_and_records() {
+fn a_key_in_a_response_is_removed_from_errors_and_records() {
     let escaped = KEY.replace('/', "\\/");
     for kind in KINDS {
         for status in [400, 401, 404, 429, 500, 200] {
@@ -118,7 +118,7 @@ fn a_key_that_an_endpoint_repeats_is_taken_out_of_errors_and_records() {
 }
 
 #[test]
-fn a_key_that_an_answer_repeats_is_taken_out_of_it() {
+fn a_key_in_an_answer_is_removed() {
     for kind in KINDS {
         let mut echo = body(kind, &format!("your key is {KEY}"));
         echo["model"] = json!(KEY);
@@ -149,7 +149,7 @@ fn a_key_that_an_answer_repeats_is_taken_out_of_it() {
 }
 
 #[test]
-fn the_account_of_a_run_holds_no_key() {
+fn the_account_of_a_run_contains_no_key() {
     for kind in KINDS {
         let findings = structured(kind, &json!({ "findings": [] }));
         let echo = Reply::new(401, "text/plain", format!("{KEY} is wrong"));
@@ -188,7 +188,7 @@ fn a_missing_key_is_named_by_its_variable_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_key_is_looked_up_for_each_call() {
+fn a_key_is_read_for_each_call() {
     let endpoint = Endpoint::start(vec![good(Protocol::OpenAi, "x")]);
     let provider = Provider::new("test", settings(Protocol::OpenAi, &endpoint)).unwrap();
     let count = AtomicU32::new(0);
@@ -197,13 +197,13 @@ fn a_key_is_looked_up_for_each_call() {
     let model = Model::with(provider, runtime).unwrap();
     for turn in 0..2 {
         model.complete(&Chat::ask("how?")).unwrap();
-        let sent = endpoint.asked()[turn].header("authorization").map(str::to_owned);
+        let sent = endpoint.requests()[turn].header("authorization").map(str::to_owned);
         assert_eq!(sent, Some(format!("Bearer key-{turn}")));
     }
 }
 
 #[test]
-fn a_key_that_nobody_named_goes_only_to_its_own_address() {
+fn a_default_key_is_sent_only_to_its_default_address() {
     let own = |kind| Provider::new("p", ProviderSettings::new(kind, "m")).unwrap();
     assert_eq!(own(Protocol::OpenAi).key_env(), Some("OPENAI_API_KEY"));
     assert_eq!(own(Protocol::Anthropic).key_env(), Some("ANTHROPIC_API_KEY"));
@@ -216,6 +216,6 @@ fn a_key_that_nobody_named_goes_only_to_its_own_address() {
             ModelRuntime { environment: Arc::new(|_| Some(KEY.into())), ..ModelRuntime::default() };
         let model = Model::with(Provider::new("p", settings).unwrap(), every).unwrap();
         model.complete(&Chat::ask("how?")).unwrap();
-        keyless("the headers", &format!("{:?}", endpoint.asked()[0].headers));
+        keyless("the headers", &format!("{:?}", endpoint.requests()[0].headers));
     }
 }

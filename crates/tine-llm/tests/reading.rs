@@ -28,7 +28,7 @@ fn person(quote: &str) -> serde_json::Value {
 }
 
 #[test]
-fn fields_are_taken_as_pairs_and_as_an_object() {
+fn fields_are_parsed_as_pairs_and_as_an_object() {
     let text = "12 apples, good ones, red and green";
     let expected =
         json!({ "value": 12, "unit": "apples", "good": true, "colours": ["red", "green"] });
@@ -48,7 +48,7 @@ fn fields_are_taken_as_pairs_and_as_an_object() {
 }
 
 #[test]
-fn the_plain_form_with_spans_is_taken() {
+fn the_plain_form_with_spans_is_parsed() {
     let finding =
         |span| json!({ "entity_type": "person", "fields": { "name": "Zoë" }, "span": span });
     let text = "Hi Zoë!";
@@ -68,7 +68,7 @@ fn the_plain_form_with_spans_is_taken() {
 }
 
 #[test]
-fn the_same_quote_twice_is_two_places() {
+fn a_repeated_quote_has_separate_spans() {
     let text = "Bob met Bob. Anna met nobody.";
     let answer = json!({ "findings": [person("Bob"), person("Bob"), person("Bob"), person("Anna"),
         { "entity_type": "note", "fields": { "text": "x" }, "quote": "Bob" }] });
@@ -77,7 +77,7 @@ fn the_same_quote_twice_is_two_places() {
 }
 
 #[test]
-fn spaces_in_a_quote_may_differ_and_letters_may_not() {
+fn white_space_in_a_quote_may_differ_but_letters_may_not() {
     let text = "Call  Anna\n\tMüller today. Call AnnaMüller.";
     let quote = |quote: &str| json!({ "findings": [person(quote)] }).to_string();
     assert_eq!(spans(text, &quote("Anna Müller today")), [(6, 25)]);
@@ -91,7 +91,7 @@ fn spaces_in_a_quote_may_differ_and_letters_may_not() {
 }
 
 #[test]
-fn what_cannot_be_used_is_left_out_with_a_note_and_the_rest_stays() {
+fn unusable_findings_are_left_out_with_a_note() {
     let answer = json!({ "findings": [
         7,
         { "fields": { "name": "Bob" }, "quote": "Bob" },
@@ -112,7 +112,7 @@ fn what_cannot_be_used_is_left_out_with_a_note_and_the_rest_stays() {
 }
 
 #[test]
-fn fences_and_thoughts_around_an_answer_are_passed_over() {
+fn fences_and_thoughts_around_an_answer_are_skipped() {
     let answer = json!({ "findings": [person("Bob")] }).to_string();
     for around in [
         format!("```json\n{answer}\n```"),
@@ -125,7 +125,7 @@ fn fences_and_thoughts_around_an_answer_are_passed_over() {
 }
 
 #[test]
-fn findings_and_notes_are_bounded() {
+fn findings_and_notes_are_limited() {
     let answer = json!({ "findings": vec![person("Bob"); 1_500] });
     let (found, notes) = read("Bob", &answer.to_string());
     assert_eq!((found.len(), notes.len()), (1_000, 1));

@@ -39,7 +39,7 @@ fn listen(
 }
 
 #[test]
-fn a_stream_is_given_out_piece_by_piece_and_as_a_whole() {
+fn a_stream_is_passed_on_in_pieces_and_returned_whole() {
     for kind in KINDS {
         let stream = streamed(kind, "hm", &["Hel", "lo ", "東京"]).all();
         let (outcome, heard, trace) =
@@ -54,13 +54,13 @@ fn a_stream_is_given_out_piece_by_piece_and_as_a_whole() {
 }
 
 #[test]
-fn a_stream_is_asked_for_in_the_way_of_each_protocol() {
+fn a_stream_is_requested_in_each_protocol() {
     for kind in KINDS {
         let stream = streamed(kind, "", &["x"]).all();
         let endpoint = Endpoint::start(vec![Reply::pieces(stream_type(kind), stream)]);
         let mut each = |_: Delta<'_>| ControlFlow::Continue(());
         model(kind, &endpoint).stream(&Chat::ask("how?"), &mut each).unwrap();
-        let sent = endpoint.asked()[0].json();
+        let sent = endpoint.requests()[0].json();
         assert_eq!(sent["stream"], json!(true));
         let usage = (kind == Protocol::OpenAi).then(|| json!({ "include_usage": true }));
         assert_eq!(sent.get("stream_options"), usage.as_ref());
@@ -101,7 +101,7 @@ fn a_stream_that_ends_too_early_is_reported_and_kept() {
 }
 
 #[test]
-fn a_stream_that_was_heard_is_not_begun_again() {
+fn a_stream_is_not_retried_after_its_first_piece() {
     for kind in KINDS {
         let stream = streamed(kind, "", &["Hel"]);
         let half = Reply::pieces(stream_type(kind), [stream.begin, stream.pieces].concat());
@@ -115,7 +115,7 @@ fn a_stream_that_was_heard_is_not_begun_again() {
 }
 
 #[test]
-fn a_stream_of_which_nothing_was_heard_is_begun_again() {
+fn a_stream_without_a_piece_is_retried() {
     for kind in KINDS {
         let busy = error(kind, 503, "overloaded_error", "busy");
         let empty = Reply::pieces(stream_type(kind), vec![]);
@@ -132,7 +132,7 @@ fn a_stream_of_which_nothing_was_heard_is_begun_again() {
 }
 
 #[test]
-fn a_listener_that_breaks_gets_what_came_until_then() {
+fn a_listener_that_breaks_gets_the_answer_so_far() {
     for kind in KINDS {
         let stream = streamed(kind, "", &["Hel", "lo"]);
         let pieces = [stream.begin, stream.pieces].concat();
@@ -150,7 +150,7 @@ fn a_listener_that_breaks_gets_what_came_until_then() {
 }
 
 #[test]
-fn a_listener_can_break_while_nothing_comes() {
+fn a_listener_can_break_while_nothing_arrives() {
     for kind in KINDS {
         let stream = streamed(kind, "", &["Hel"]);
         let begun = Reply::pieces(stream_type(kind), [stream.begin, stream.pieces].concat());
@@ -168,7 +168,7 @@ fn a_listener_can_break_while_nothing_comes() {
 }
 
 #[test]
-fn a_listener_can_break_between_tries() {
+fn a_listener_can_break_between_attempts() {
     let busy = error(Protocol::OpenAi, 429, "rate_limit_error", "slow").header("retry-after", "20");
     let endpoint = Endpoint::start(vec![busy]);
     let pauses = Pauses::default();
@@ -205,7 +205,7 @@ fn an_error_in_the_middle_of_a_stream_is_an_error() {
 }
 
 #[test]
-fn events_that_are_no_json_are_named() {
+fn events_that_are_not_json_are_reported() {
     for kind in KINDS {
         let line = if kind == Protocol::Ollama { "oh no\n" } else { "data: oh no\n\n" };
         let (outcome, _, _) = listen(kind, Reply::pieces(stream_type(kind), vec![line.into()]));
@@ -215,7 +215,7 @@ fn events_that_are_no_json_are_named() {
 }
 
 #[test]
-fn a_page_instead_of_a_stream_is_named() {
+fn a_page_instead_of_a_stream_is_reported() {
     for kind in KINDS {
         let (outcome, heard, _) = listen(kind, Reply::new(200, "text/html", "<html>Log in</html>"));
         let error = outcome.unwrap_err();
@@ -225,7 +225,7 @@ fn a_page_instead_of_a_stream_is_named() {
 }
 
 #[test]
-fn an_endpoint_that_does_not_stream_is_heard_in_one_piece() {
+fn an_endpoint_that_does_not_stream_gives_one_piece() {
     for kind in KINDS {
         let (outcome, heard, _) = listen(kind, good(kind, "all of it"));
         let answer = outcome.unwrap();
@@ -235,7 +235,7 @@ fn an_endpoint_that_does_not_stream_is_heard_in_one_piece() {
 }
 
 #[test]
-fn a_huge_stream_is_not_taken() {
+fn a_huge_stream_is_rejected() {
     for kind in KINDS {
         let long = "x".repeat(20_000);
         let stream = streamed(kind, "", &[&long, &long, &long]).all();
@@ -251,7 +251,7 @@ fn a_huge_stream_is_not_taken() {
 }
 
 #[test]
-fn a_stream_that_falls_silent_is_given_up() {
+fn a_silent_stream_times_out() {
     for kind in KINDS {
         let stream = streamed(kind, "", &["Hel"]);
         let begun = Reply::pieces(stream_type(kind), [stream.begin, stream.pieces].concat());
@@ -266,7 +266,7 @@ fn a_stream_that_falls_silent_is_given_up() {
 }
 
 #[test]
-fn a_stream_that_never_ends_is_given_up() {
+fn an_endless_stream_times_out() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![Reply::drip(stream_type(kind), b"\n")]);
         let settings = ProviderSettings {
@@ -284,7 +284,7 @@ fn a_stream_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn a_refusal_in_a_stream_is_told_apart_from_an_answer() {
+fn a_refusal_in_a_stream_is_distinguished_from_an_answer() {
     let openai = "data: {\"choices\":[{\"delta\":{\"refusal\":\"I won't\"}}]}\n\n\
                   data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let anthropic = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\"}}\n\n\
@@ -312,12 +312,12 @@ fn json_of_a_schema_is_streamed_too() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_tell_usage_in_streams_is_not_asked_to() {
+fn usage_is_not_requested_from_endpoints_without_stream_options() {
     let refused = error(Protocol::OpenAi, 400, "invalid", "unknown field stream_options");
     let stream = streamed(Protocol::OpenAi, "", &["x"]).all();
     let reply = Reply::pieces(stream_type(Protocol::OpenAi), stream);
     let endpoint = Endpoint::start(vec![refused, reply]);
     let mut each = |_: Delta<'_>| ControlFlow::Continue(());
     let answer = model(Protocol::OpenAi, &endpoint).stream(&Chat::ask("how?"), &mut each).unwrap();
-    assert_eq!((answer.tries, endpoint.asked()[1].json().get("stream_options")), (2, None));
+    assert_eq!((answer.tries, endpoint.requests()[1].json().get("stream_options")), (2, None));
 }

@@ -20,7 +20,7 @@ fn known_texts_have_their_known_counts() {
 }
 
 #[test]
-fn long_runs_neither_fail_nor_take_for_ever() {
+fn long_runs_are_counted_quickly() {
     for piece in [" ", "\n", "a", "Aa", "1", "!", "\u{301}", "👩\u{200d}🚀", " \n\t"] {
         let text = piece.repeat(200_000 / piece.len());
         let tokens = count(&text);

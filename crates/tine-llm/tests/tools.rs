@@ -108,7 +108,7 @@ fn wanted(kind: Protocol) -> Vec<ToolCall> {
 }
 
 #[test]
-fn calls_are_read_out_of_whole_and_streamed_answers() {
+fn calls_are_parsed_from_whole_and_streamed_answers() {
     for kind in KINDS {
         let replies = vec![
             Reply::json(200, &calling(kind)),
@@ -133,7 +133,7 @@ fn calls_are_read_out_of_whole_and_streamed_answers() {
 }
 
 #[test]
-fn tools_are_offered_and_results_told_back_in_the_way_of_each_protocol() {
+fn tools_and_results_are_sent_in_each_protocol() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "There.")]);
         let (one, two) = (call("1", "a"), call("2", "b"));
@@ -145,7 +145,7 @@ fn tools_are_offered_and_results_told_back_in_the_way_of_each_protocol() {
         ];
         let chat = Chat { messages, ..Chat::default() }.with_tools(tools());
         assert_eq!(model(kind, &endpoint).complete(&chat).unwrap().text, "There.");
-        let sent = endpoint.asked()[0].json();
+        let sent = endpoint.requests()[0].json();
         let at = |place: &str| sent.pointer(place).cloned().unwrap_or_default();
         match kind {
             Protocol::OpenAi => {
@@ -174,7 +174,7 @@ fn tools_are_offered_and_results_told_back_in_the_way_of_each_protocol() {
 }
 
 #[test]
-fn arguments_that_are_no_json_are_a_text_and_none_are_an_empty_object() {
+fn invalid_arguments_are_a_string_and_missing_ones_an_empty_object() {
     let arguments = |written: &str| {
         let function = json!({ "name": "search", "arguments": written });
         let mut body = body(Protocol::OpenAi, "");
@@ -188,17 +188,17 @@ fn arguments_that_are_no_json_are_a_text_and_none_are_an_empty_object() {
 }
 
 #[test]
-fn a_form_is_asked_for_without_tools() {
+fn no_tools_are_offered_with_a_schema() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "{}")]);
         let chat = Chat::ask("which?").with_tools(tools()).with_schema("form", json!({}));
         model(kind, &endpoint).complete(&chat).unwrap();
-        assert!(!endpoint.asked()[0].json()["tools"].to_string().contains("search"), "{kind:?}");
+        assert!(!endpoint.requests()[0].json()["tools"].to_string().contains("search"), "{kind:?}");
     }
 }
 
 #[test]
-fn a_model_that_calls_no_tools_is_asked_without_them_from_then_on() {
+fn an_endpoint_without_tools_gets_none_from_then_on() {
     for kind in KINDS {
         let refusal =
             error(kind, 400, "invalid_request_error", "this model does not support tools");
@@ -208,7 +208,7 @@ fn a_model_that_calls_no_tools_is_asked_without_them_from_then_on() {
         assert_eq!(model.complete(&chat).unwrap().text, "plain", "{kind:?}");
         assert_eq!(model.complete(&chat).unwrap().text, "again", "{kind:?}");
         let offered: Vec<bool> =
-            endpoint.asked().iter().map(|it| it.json().get("tools").is_some()).collect();
+            endpoint.requests().iter().map(|it| it.json().get("tools").is_some()).collect();
         assert_eq!(offered, [true, false, false], "{kind:?}");
     }
 }

@@ -23,7 +23,7 @@ fn run(
 }
 
 #[test]
-fn a_server_that_stumbles_is_asked_again() {
+fn a_server_error_is_retried() {
     for kind in KINDS {
         let broken = error(kind, 500, "api_error", "oops");
         let (outcome, times, pauses) = run(kind, vec![broken, good(kind, "x")], 3);
@@ -35,7 +35,7 @@ fn a_server_that_stumbles_is_asked_again() {
 }
 
 #[test]
-fn retry_after_is_heeded_within_a_bound() {
+fn retry_after_is_respected_up_to_a_limit() {
     for kind in KINDS {
         let busy = |time: &str| {
             error(kind, 429, "rate_limit_error", "slow down").header("retry-after", time)
@@ -46,7 +46,7 @@ fn retry_after_is_heeded_within_a_bound() {
 }
 
 #[test]
-fn a_limit_that_stays_is_reported_with_its_time() {
+fn a_persistent_rate_limit_is_reported_with_its_time() {
     let busy = error(Protocol::OpenAi, 429, "rate_limit_error", "slow").header("retry-after", "61");
     let (outcome, times, _) = run(Protocol::OpenAi, vec![busy], 1);
     let error = outcome.unwrap_err();
@@ -67,14 +67,14 @@ fn pauses_double_and_end() {
 }
 
 #[test]
-fn a_connection_that_broke_is_tried_again() {
+fn a_broken_connection_is_retried() {
     let cut = Reply::new(200, "application/json", "{").cut_short();
     let (outcome, times, _) = run(Protocol::OpenAi, vec![cut, good(Protocol::OpenAi, "x")], 1);
     assert_eq!((outcome.unwrap().text.as_str(), times), ("x", 2));
 }
 
 #[test]
-fn a_silence_is_tried_again() {
+fn an_idle_timeout_is_retried() {
     let endpoint = Endpoint::start(vec![Reply::late(), good(Protocol::Ollama, "x")]);
     let settings =
         ProviderSettings { timeout_ms: Some(1_000), ..settings(Protocol::Ollama, &endpoint) };
@@ -83,7 +83,7 @@ fn a_silence_is_tried_again() {
 }
 
 #[test]
-fn what_will_not_change_is_never_tried_again() {
+fn permanent_errors_are_not_retried() {
     for kind in KINDS {
         for status in [400, 401, 403, 404, 413] {
             let (outcome, times, pauses) = run(kind, vec![error(kind, status, "e", "no")], 3);

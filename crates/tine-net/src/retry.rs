@@ -1,41 +1,41 @@
-//! When to try again: pauses that double up to a bound, with jitter, until attempts or time are
-//! used up. A server's `Retry-After` lengthens a pause, within the same bound.
+//! Exponential backoff with jitter, limited in number and time. A server's `Retry-After` lengthens a
+//! pause, up to the same maximum.
 //!
 //! A [`Policy`] is a constant of its caller; [`Retries`] is the state of one call. Nothing here
-//! sleeps, and randomness comes from outside, so that tests see exact pauses.
+//! sleeps, and randomness can be injected, so that tests see exact pauses.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// Doublings after which a pause grows no more.
+/// The maximum number of doublings of a pause.
 const MAX_DOUBLINGS: u32 = 20;
 
-/// How often and how long to try.
+/// How often and how long a call is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The pause before the first retry; it doubles from there.
     pub first_pause: Duration,
-    /// The longest pause, also where a server asks for a longer one.
+    /// The longest pause, even if a server asks for a longer one.
     pub longest_pause: Duration,
-    /// Retries at most; the first attempt is not one.
+    /// The maximum number of retries, without the first attempt.
     pub max_retries: u32,
-    /// Time at most, from the first attempt until the last retry begins.
+    /// The maximum time from the first attempt to the last retry.
     pub deadline: Duration,
 }
 
 impl Policy {
-    /// Retries without a bound on their number or time: only for what waits for a server to come
-    /// back and can be interrupted by its caller.
+    /// Creates a policy without a limit on number and time: only for calls that wait for a server to
+    /// come back and can be interrupted.
     pub const fn unlimited(first_pause: Duration, longest_pause: Duration) -> Policy {
         Policy { first_pause, longest_pause, max_retries: u32::MAX, deadline: Duration::MAX }
     }
 
-    /// Begins to count from now, with randomness of the system.
+    /// Starts now, with random jitter.
     pub fn start(self) -> Retries {
         self.start_with(Instant::now(), Jitter::random())
     }
 
-    /// Begins to count from an earlier time, with this randomness.
+    /// Starts from an earlier time, with the given jitter.
     pub fn start_with(self, began: Instant, jitter: Jitter) -> Retries {
         Retries { policy: self, began, jitter, taken: 0 }
     }
@@ -84,7 +84,7 @@ impl Retries {
         self.taken
     }
 
-    /// Begins again: what failed before has succeeded.
+    /// Starts over after a success.
     pub fn reset(&mut self) {
         self.began = Instant::now();
         self.taken = 0;
@@ -99,12 +99,12 @@ impl Jitter {
     /// Leaves pauses as they are.
     pub const NONE: Jitter = Jitter(None);
 
-    /// Jitter from a seed: equal seeds give equal pauses.
+    /// Creates jitter from a seed: equal seeds give equal pauses.
     pub const fn seeded(seed: u64) -> Jitter {
         Jitter(Some(seed))
     }
 
-    /// Jitter that differs in each call and process.
+    /// Creates random jitter.
     pub fn random() -> Jitter {
         // The standard library's only randomness without a dependency: the keys of its hash maps.
         Jitter(Some(RandomState::new().hash_one(0)))
@@ -124,8 +124,8 @@ impl Jitter {
     }
 }
 
-/// Returns how long a server asks to wait: `Retry-After` in seconds, or `retry-after-ms` as some
-/// endpoints of models have it. A date is not read: there is no clock here.
+/// Returns how long a server asks to wait: `Retry-After` in seconds, or `retry-after-ms`, which some
+/// model providers send. A date is ignored, since there is no clock here.
 #[cfg(feature = "http")]
 pub fn retry_after(headers: &http::HeaderMap) -> Option<Duration> {
     let number =
@@ -134,99 +134,4 @@ pub fn retry_after(headers: &http::HeaderMap) -> Option<Duration> {
         .map(|millis| millis / 1_000.0)
         .or_else(|| number(http::header::RETRY_AFTER.as_str()))?;
     Duration::try_from_secs_f64(seconds).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::{Jitter, Policy, Retries};
-
-    const POLICY: Policy = Policy {
-        first_pause: Duration::from_millis(100),
-        longest_pause: Duration::from_secs(10),
-        max_retries: 4,
-        deadline: Duration::from_secs(60),
-    };
-
-    fn start(policy: Policy, jitter: Jitter) -> Retries {
-        policy.start_with(Instant::now(), jitter)
-    }
-
-    #[test]
-    fn pauses_double_heed_the_server_and_end() {
-        let mut retries = start(POLICY, Jitter::NONE);
-        let mut next = |wanted: Option<u64>| {
-            retries.next_pause_after(Duration::ZERO, wanted.map(Duration::from_secs))
-        };
-        assert_eq!(next(None), Some(Duration::from_millis(100)));
-        assert_eq!(next(Some(2)), Some(Duration::from_secs(2)));
-        assert_eq!(next(None), Some(Duration::from_millis(400)));
-        assert_eq!(next(Some(3_600)), Some(Duration::from_secs(10)));
-        assert_eq!(next(None), None);
-    }
-
-    #[test]
-    fn pauses_never_exceed_their_bound() {
-        let policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(30)).start();
-        assert_eq!(policy.policy.pause(1).as_millis(), 500);
-        assert_eq!(policy.policy.pause(u32::MAX), Duration::from_secs(30));
-        let huge = Policy::unlimited(Duration::MAX, Duration::MAX);
-        assert_eq!(huge.pause(9), Duration::MAX);
-    }
-
-    #[test]
-    fn the_deadline_shortens_the_last_pause_and_then_ends_the_retries() {
-        let mut retries = start(POLICY, Jitter::NONE);
-        let late = POLICY.deadline - Duration::from_millis(30);
-        assert_eq!(retries.next_pause_after(late, None), Some(Duration::from_millis(30)));
-        assert_eq!(retries.next_pause_after(POLICY.deadline, None), None);
-        assert_eq!(retries.taken(), 1);
-        retries.reset();
-        assert_eq!(retries.taken(), 0);
-        assert_eq!(retries.next_pause(None), Some(Duration::from_millis(100)));
-    }
-
-    #[test]
-    fn jitter_shortens_by_at_most_half_and_follows_its_seed() {
-        let pauses = |seed| {
-            let mut retries = start(Policy { max_retries: 100, ..POLICY }, Jitter::seeded(seed));
-            let next = |_| retries.next_pause_after(Duration::ZERO, None).unwrap();
-            (0..100).map(next).collect::<Vec<_>>()
-        };
-        for seed in 0..50 {
-            for (nth, pause) in (1..).zip(pauses(seed)) {
-                let whole = POLICY.pause(nth);
-                assert!((whole / 2..=whole).contains(&pause), "{seed}, {nth}: {pause:?}");
-            }
-        }
-        assert_eq!(pauses(7), pauses(7));
-        assert_ne!(pauses(7), pauses(8));
-        assert_ne!(Jitter::random(), Jitter::random());
-    }
-
-    #[test]
-    fn jitter_never_shortens_what_the_server_asked_for() {
-        let mut retries = start(POLICY, Jitter::seeded(1));
-        let wanted = Some(Duration::from_secs(3));
-        assert_eq!(retries.next_pause_after(Duration::ZERO, wanted), wanted);
-    }
-
-    #[cfg(feature = "http")]
-    #[test]
-    fn retry_after_is_read_in_both_spellings_and_never_guessed() {
-        use http::{HeaderMap, HeaderName, HeaderValue};
-
-        let read = |name: &'static str, value: &'static str| {
-            super::retry_after(&HeaderMap::from_iter([(
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )]))
-        };
-        assert_eq!(read("retry-after", "2"), Some(Duration::from_secs(2)));
-        assert_eq!(read("retry-after-ms", "250"), Some(Duration::from_millis(250)));
-        for wrong in ["-1", "NaN", "inf", "Wed, 21 Oct 2026 07:28:00 GMT", ""] {
-            assert_eq!(read("retry-after", wrong), None, "{wrong}");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The certificates that this machine trusts, and the crypto provider.
+//! The trusted certificates of this machine, and the crypto provider.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 
-/// This machine trusts no certificate authority.
+/// This machine has no trusted certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this machine has no trusted certificates")]
 pub struct NoRoots;
@@ -23,16 +23,15 @@ pub fn native_certificates() -> Result<Vec<CertificateDer<'static>>, NoRoots> {
     if found.is_empty() { Err(NoRoots) } else { Ok(found) }
 }
 
-/// Loads the same as roots for a certificate verifier. Certificates that rustls cannot use are
-/// skipped, as browsers do.
+/// Loads them as roots for a certificate verifier. Certificates that rustls cannot use are skipped, as
+/// in browsers.
 pub fn native_roots() -> Result<RootCertStore, NoRoots> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(native_certificates()?);
     if roots.is_empty() { Err(NoRoots) } else { Ok(roots) }
 }
 
-/// Returns why rustls ended a connection, if that is what an I/O error is about: the other side is
-/// not trusted, and a retry would not change that.
+/// Returns the rustls error in an I/O error: the peer is not trusted, and a retry would not help.
 pub fn rejection(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
@@ -50,7 +49,7 @@ pub fn http_client() -> Result<ureq::tls::TlsConfig, NoRoots> {
         .build())
 }
 
-/// Returns whether an HTTP request failed because the other side is not trusted.
+/// Returns whether an HTTP request failed because the peer is not trusted.
 #[cfg(feature = "http")]
 pub fn is_untrusted(error: &ureq::Error) -> bool {
     match error {

@@ -44,7 +44,6 @@ const MAX_WAIT: Duration = Duration::from_millis(1);
 /// The approximate number of projects with a queue.
 const MAX_QUEUES: usize = 1_024;
 
-/// The outcome of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppendOutcome {
     Stored,
@@ -69,7 +68,6 @@ struct AppendQueue {
     last: Option<LastBatch>,
 }
 
-/// Statistics of the last batch.
 struct LastBatch {
     at: Instant,
     duration: Duration,

@@ -21,7 +21,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Row, Socket, Statement};
 
 use crate::WRITE_DEADLINE;
 use crate::address::{HOST_DEADLINE, PostgresAddress};
-use crate::failure::DatabaseFailure;
+use crate::failure::{DatabaseFailure, DatabaseResult};
 use crate::tls;
 
 /// The maximum number of commands in a pipeline.
@@ -68,7 +68,7 @@ pub(crate) struct PgConnection {
 
 impl PgConnection {
     /// Connects to the first writable host that answers.
-    pub(crate) fn connect(address: &PostgresAddress) -> Result<PgConnection, DatabaseFailure> {
+    pub(crate) fn connect(address: &PostgresAddress) -> DatabaseResult<PgConnection> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -107,7 +107,7 @@ impl PgConnection {
         &mut self,
         deadline: Duration,
         commands: &[SqlCommand],
-    ) -> Result<Vec<Row>, DatabaseFailure> {
+    ) -> DatabaseResult<Vec<Row>> {
         Ok(self.exchange_all(deadline, commands)?.pop().unwrap_or_default())
     }
 
@@ -116,7 +116,7 @@ impl PgConnection {
         &mut self,
         deadline: Duration,
         commands: &[SqlCommand],
-    ) -> Result<Vec<Vec<Row>>, DatabaseFailure> {
+    ) -> DatabaseResult<Vec<Vec<Row>>> {
         self.exchange_mapped(deadline, commands, |row| row)
     }
 
@@ -126,7 +126,7 @@ impl PgConnection {
         deadline: Duration,
         commands: &[SqlCommand],
         read: impl Fn(Row) -> T,
-    ) -> Result<Vec<Vec<T>>, DatabaseFailure> {
+    ) -> DatabaseResult<Vec<Vec<T>>> {
         self.warned = false;
         let mut all = Vec::with_capacity(commands.len());
         for pipeline in commands.chunks(PIPELINE_COMMANDS) {
@@ -137,10 +137,7 @@ impl PgConnection {
     }
 
     /// Sends a statement without waiting for its answer.
-    pub(crate) fn send_without_waiting(
-        &mut self,
-        sql: &'static str,
-    ) -> Result<(), DatabaseFailure> {
+    pub(crate) fn send_without_waiting(&mut self, sql: &'static str) -> DatabaseResult<()> {
         self.prepare(WRITE_DEADLINE, &[SqlCommand::new(sql, vec![])])?;
         let PgConnection { runtime, client, socket, warned, statements } = self;
         let mut sent = pin!(client.query_raw(&statements[sql], Vec::<SqlValue>::new()));
@@ -154,20 +151,12 @@ impl PgConnection {
     }
 
     /// Runs several statements, or one that cannot be prepared.
-    pub(crate) fn execute_script(
-        &mut self,
-        deadline: Duration,
-        sql: &str,
-    ) -> Result<(), DatabaseFailure> {
+    pub(crate) fn execute_script(&mut self, deadline: Duration, sql: &str) -> DatabaseResult<()> {
         let PgConnection { runtime, client, socket, warned, .. } = self;
         drive(runtime, socket, warned, deadline, async { Ok(client.batch_execute(sql).await?) })
     }
 
-    fn prepare(
-        &mut self,
-        deadline: Duration,
-        commands: &[SqlCommand],
-    ) -> Result<(), DatabaseFailure> {
+    fn prepare(&mut self, deadline: Duration, commands: &[SqlCommand]) -> DatabaseResult<()> {
         let mut unprepared: Vec<&'static str> = Vec::new();
         for command in commands {
             if !self.statements.contains_key(command.sql) && !unprepared.contains(&command.sql) {
@@ -193,7 +182,7 @@ impl PgConnection {
         deadline: Duration,
         commands: &[SqlCommand],
         read: &impl Fn(Row) -> T,
-    ) -> Result<Vec<Vec<T>>, DatabaseFailure> {
+    ) -> DatabaseResult<Vec<Vec<T>>> {
         let PgConnection { runtime, client, socket, warned, statements } = self;
         let (client, statements) = (&*client, &*statements);
         let answers = drive(runtime, socket, warned, deadline, async {
@@ -230,8 +219,8 @@ fn drive<T>(
     socket: &mut SocketConnection,
     warned: &mut bool,
     deadline: Duration,
-    work: impl Future<Output = Result<T, DatabaseFailure>>,
-) -> Result<T, DatabaseFailure> {
+    work: impl Future<Output = DatabaseResult<T>>,
+) -> DatabaseResult<T> {
     let both = async {
         let mut work = pin!(work);
         std::future::poll_fn(|context| {

@@ -18,11 +18,8 @@ use tine_store::{
 };
 
 use crate::connection::{PgConnection, SqlCommand, values};
-use crate::failure::DatabaseFailure;
-use crate::rows::{
-    self, branch_columns, conversation_columns, hidden_columns, segment_columns, split_columns,
-    turn_columns,
-};
+use crate::failure::DatabaseResult;
+use crate::rows::{self, select};
 use crate::{WRITE_DEADLINE, lock};
 
 /// The maximum number of cached conversations.
@@ -53,7 +50,6 @@ pub(crate) struct CachedConversation {
     pub tips: HashMap<TurnLoc, Turn>,
 }
 
-/// The records that an append adds.
 #[derive(Default)]
 pub(crate) struct PendingAppend {
     pub segments: Vec<Segment>,
@@ -75,25 +71,17 @@ macro_rules! of_conversation {
 
 const READ: [&str; 9] = [
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    concat!(
-        "SELECT ",
-        conversation_columns!(),
-        " FROM conversation WHERE project = $1 AND id = $2"
-    ),
+    select!(conversation, " FROM conversation WHERE project = $1 AND id = $2"),
     of_conversation!("SELECT seq, hash FROM operation", "ORDER BY seq DESC LIMIT 1"),
-    of_conversation!(concat!("SELECT ", branch_columns!(), " FROM branch"), "LIMIT $3"),
-    of_conversation!(concat!("SELECT ", segment_columns!(), " FROM segment"), "LIMIT $3"),
+    of_conversation!(select!(branch, " FROM branch"), "LIMIT $3"),
+    of_conversation!(select!(segment, " FROM segment"), "LIMIT $3"),
     of_conversation!(
-        concat!("SELECT ", hidden_columns!(), " FROM hidden"),
+        select!(hidden, " FROM hidden"),
         "ORDER BY segment, first, operation LIMIT $3"
     ),
-    of_conversation!(
-        concat!("SELECT ", split_columns!(), " FROM split"),
-        "ORDER BY whole_segment, whole_index LIMIT $3"
-    ),
-    concat!(
-        "SELECT ",
-        turn_columns!(),
+    of_conversation!(select!(split, " FROM split"), "ORDER BY whole_segment, whole_index LIMIT $3"),
+    select!(
+        turn,
         ", body.body, (SELECT max(index) FROM turn AS other \
          WHERE other.project = $1 AND other.segment = turn.segment) \
          FROM branch \
@@ -114,7 +102,7 @@ impl CachedConversation {
         project: i32,
         project_id: &ProjectId,
         id: &ConversationId,
-    ) -> std::result::Result<Option<CachedConversation>, DatabaseFailure> {
+    ) -> DatabaseResult<Option<CachedConversation>> {
         let id = id.as_str().to_owned();
         let limit = rows::sql_limit(MAX_RECORDS + 1);
         let large = i32::try_from(MAX_BODY_BYTES).unwrap_or(i32::MAX);
@@ -217,7 +205,6 @@ struct CacheSlots {
     ids: HashMap<ConversationKey, ConversationName>,
 }
 
-/// The slot of one conversation.
 #[derive(Default)]
 struct CacheSlot {
     state: Mutex<CacheSlotState>,
@@ -267,7 +254,6 @@ impl ConversationCache {
         }
     }
 
-    /// Returns a conversation to the cache.
     pub(crate) fn put_back(&self, mut lease: ConversationLease, cached: CachedConversation) {
         let key = cached.conversation.key;
         lock(&self.slots).ids.insert(key, lease.name.clone());
@@ -289,9 +275,9 @@ impl ConversationLease {
         &mut self,
         project_id: &ProjectId,
         with_connection: impl FnOnce(
-            &mut dyn FnMut(&mut PgConnection) -> std::result::Result<(), DatabaseFailure>,
-        ) -> std::result::Result<(), DatabaseFailure>,
-    ) -> std::result::Result<Option<CachedConversation>, DatabaseFailure> {
+            &mut dyn FnMut(&mut PgConnection) -> DatabaseResult<()>,
+        ) -> DatabaseResult<()>,
+    ) -> DatabaseResult<Option<CachedConversation>> {
         if let Some(cached) = self.cached.take() {
             return Ok(Some(cached));
         }

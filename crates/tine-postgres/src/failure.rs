@@ -20,6 +20,14 @@ pub(crate) enum DatabaseFailure {
     Contract(String),
 }
 
+pub(crate) type DatabaseResult<T> = Result<T, DatabaseFailure>;
+
+impl From<DatabaseFailure> for StoreError {
+    fn from(failure: DatabaseFailure) -> Self {
+        failure.to_store_error()
+    }
+}
+
 impl DatabaseFailure {
     /// Converts the failure for the engine and the caller.
     pub(crate) fn to_store_error(&self) -> StoreError {

@@ -23,7 +23,6 @@ use crate::conversation_cache::{CachedConversation, ConversationLease, PendingAp
 use crate::rows::{self, project_of};
 use crate::txn::CommitWitness;
 
-/// The outcome of an attempt.
 pub(crate) enum FastPathOutcome {
     Committed,
     /// It is not a plain append, or another writer won: run it in a transaction.
@@ -72,7 +71,6 @@ impl FastPath<'_> {
         Err(StoreError::Busy { waited_ms: 0 })
     }
 
-    /// Reads from the cached conversation.
     fn read_cached<T>(
         &self,
         key: ConversationKey,
@@ -99,7 +97,6 @@ impl FastPath<'_> {
             && key == self.assumed_key.borrow().as_deref()
     }
 
-    /// Leases the conversation from the cache.
     fn lease_conversation(&self, project: &ProjectId, id: &ConversationId) -> Result<()> {
         let Some(number) = self.context.projects.number(project) else { return self.miss() };
         let Some(mut lease) = self.context.cache.lease(number, id) else { return self.miss() };
@@ -144,6 +141,16 @@ impl FastPath<'_> {
             AppendOutcome::InDoubt => FastPathOutcome::InDoubt(witness),
         }
     }
+}
+
+/// Implements methods whose records are not cached: the job runs again in a transaction.
+macro_rules! not_cached {
+    (&self; $(fn $name:ident($($argument:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&self, $(_: $argument),*) -> $answer { self.miss() })*
+    };
+    (&mut self; $(fn $name:ident($($argument:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&mut self, $(_: $argument),*) -> $answer { self.miss() })*
+    };
 }
 
 impl Read for FastPath<'_> {
@@ -289,113 +296,35 @@ impl Read for FastPath<'_> {
         Ok(None)
     }
 
-    fn projects(&self) -> Result<Vec<Project>> {
-        self.miss()
-    }
-
-    fn project(&self, _: &ProjectId) -> Result<Option<Project>> {
-        self.miss()
-    }
-
-    fn conversations(
-        &self,
-        _: &ProjectId,
-        _: Option<ConversationKey>,
-        _: usize,
-    ) -> Result<Vec<Conversation>> {
-        self.miss()
-    }
-
-    fn derivatives(&self, _: &ProjectId, _: &ConversationId) -> Result<Vec<Conversation>> {
-        self.miss()
-    }
-
-    fn segments(&self, _: ConversationKey) -> Result<Vec<SegmentExtent>> {
-        self.miss()
-    }
-
-    fn forks_from(&self, _: ConversationKey, _: TurnLoc) -> Result<Vec<Segment>> {
-        self.miss()
-    }
-
-    fn turns(
-        &self,
-        _: SegmentNo,
-        _: u32,
-        _: u32,
-        _: &mut dyn FnMut(Turn) -> Result<bool>,
-    ) -> Result<()> {
-        self.miss()
-    }
-
-    fn same_content(&self, _: TurnLoc, _: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
-        self.miss()
-    }
-
-    fn branches(&self, _: ConversationKey) -> Result<Vec<Branch>> {
-        self.miss()
-    }
-
-    fn bookmark(&self, _: &ProjectId, _: &Name) -> Result<Option<Bookmark>> {
-        self.miss()
-    }
-
-    fn bookmarks(&self, _: &ProjectId, _: Option<&Name>, _: usize) -> Result<Vec<Bookmark>> {
-        self.miss()
-    }
-
-    fn bookmarks_in(&self, _: ConversationKey) -> Result<Vec<Bookmark>> {
-        self.miss()
-    }
-
-    fn last_operation(&self, _: ConversationKey) -> Result<Option<Operation>> {
-        self.miss()
-    }
-
-    fn operation(&self, _: ConversationKey, _: u64) -> Result<Option<Operation>> {
-        self.miss()
-    }
-
-    fn operations(
-        &self,
-        _: ConversationKey,
-        _: u64,
-        _: u64,
-        _: &mut dyn FnMut(Operation) -> Result<bool>,
-    ) -> Result<()> {
-        self.miss()
-    }
-
-    fn feed(&self, _: FeedPosition, _: usize) -> Result<Vec<(FeedPosition, Operation)>> {
-        self.miss()
-    }
-
-    fn feed_end(&self) -> Result<Option<IndexMark>> {
-        self.miss()
-    }
-
-    fn made_by(&self, _: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
-        self.miss()
-    }
-
-    fn record(&self, _: &ProjectId, _: &RecordKey) -> Result<Option<Record>> {
-        self.miss()
-    }
-
-    fn records(&self, _: &ProjectId, _: &RecordQuery, _: usize) -> Result<Vec<Record>> {
-        self.miss()
-    }
-
-    fn index_keys(&self, _: &ProjectId, _: &IndexQuery, _: usize) -> Result<Vec<IndexKey>> {
-        self.miss()
-    }
-
-    fn piece(&self, _: &ProjectId, _: &SourceId, _: u32) -> Result<Option<Vec<u8>>> {
-        self.miss()
-    }
-
-    fn totals(&self) -> Result<Totals> {
-        self.miss()
+    not_cached! { &self;
+        fn projects() -> Result<Vec<Project>>;
+        fn project(&ProjectId) -> Result<Option<Project>>;
+        fn conversations(&ProjectId, Option<ConversationKey>, usize) -> Result<Vec<Conversation>>;
+        fn derivatives(&ProjectId, &ConversationId) -> Result<Vec<Conversation>>;
+        fn segments(ConversationKey) -> Result<Vec<SegmentExtent>>;
+        fn forks_from(ConversationKey, TurnLoc) -> Result<Vec<Segment>>;
+        fn turns(SegmentNo, u32, u32, &mut dyn FnMut(Turn) -> Result<bool>) -> Result<()>;
+        fn same_content(TurnLoc, usize) -> Result<Vec<(ConversationKey, TurnLoc)>>;
+        fn branches(ConversationKey) -> Result<Vec<Branch>>;
+        fn bookmark(&ProjectId, &Name) -> Result<Option<Bookmark>>;
+        fn bookmarks(&ProjectId, Option<&Name>, usize) -> Result<Vec<Bookmark>>;
+        fn bookmarks_in(ConversationKey) -> Result<Vec<Bookmark>>;
+        fn last_operation(ConversationKey) -> Result<Option<Operation>>;
+        fn operation(ConversationKey, u64) -> Result<Option<Operation>>;
+        fn operations(
+            ConversationKey,
+            u64,
+            u64,
+            &mut dyn FnMut(Operation) -> Result<bool>
+        ) -> Result<()>;
+        fn feed(FeedPosition, usize) -> Result<Vec<(FeedPosition, Operation)>>;
+        fn feed_end() -> Result<Option<IndexMark>>;
+        fn made_by(FeedPosition) -> Result<Vec<(TurnLoc, u32)>>;
+        fn record(&ProjectId, &RecordKey) -> Result<Option<Record>>;
+        fn records(&ProjectId, &RecordQuery, usize) -> Result<Vec<Record>>;
+        fn index_keys(&ProjectId, &IndexQuery, usize) -> Result<Vec<IndexKey>>;
+        fn piece(&ProjectId, &SourceId, u32) -> Result<Option<Vec<u8>>>;
+        fn totals() -> Result<Totals>;
     }
 }
 
@@ -441,79 +370,25 @@ impl Write for FastPath<'_> {
         Ok(())
     }
 
-    fn insert_project(&mut self, _: &Project) -> Result<()> {
-        self.miss()
-    }
-
-    fn insert_conversation(&mut self, _: &Conversation) -> Result<ConversationKey> {
-        self.miss()
-    }
-
-    fn update_conversation(&mut self, _: &Conversation) -> Result<()> {
-        self.miss()
-    }
-
-    fn set_metadata(&mut self, _: TurnLoc, _: &Metadata) -> Result<()> {
-        self.miss()
-    }
-
-    fn purge_turn(&mut self, _: TurnLoc, _: &Digest) -> Result<()> {
-        self.miss()
-    }
-
-    fn insert_split(&mut self, _: &Split) -> Result<()> {
-        self.miss()
-    }
-
-    fn delete_split(&mut self, _: ConversationKey, _: TurnLoc) -> Result<()> {
-        self.miss()
-    }
-
-    fn insert_hidden(&mut self, _: &Hidden) -> Result<()> {
-        self.miss()
-    }
-
-    fn delete_hidden(&mut self, _: ConversationKey, _: u64) -> Result<()> {
-        self.miss()
-    }
-
-    fn delete_branch(&mut self, _: ConversationKey, _: &BranchId) -> Result<()> {
-        self.miss()
-    }
-
-    fn put_bookmark(&mut self, _: &Bookmark) -> Result<()> {
-        self.miss()
-    }
-
-    fn delete_bookmark(&mut self, _: &ProjectId, _: &Name) -> Result<()> {
-        self.miss()
-    }
-
-    fn set_undone(&mut self, _: ConversationKey, _: u64, _: bool) -> Result<()> {
-        self.miss()
-    }
-
-    fn purge_operation(&mut self, _: ConversationKey, _: u64) -> Result<()> {
-        self.miss()
-    }
-
-    fn insert_record(&mut self, _: &ProjectId, _: &Record) -> Result<()> {
-        self.miss()
-    }
-
-    fn put_record(&mut self, _: &ProjectId, _: &Record) -> Result<()> {
-        self.miss()
-    }
-
-    fn delete_record(&mut self, _: &ProjectId, _: &RecordKey) -> Result<()> {
-        self.miss()
-    }
-
-    fn insert_piece(&mut self, _: &ProjectId, _: &SourceId, _: u32, _: &[u8]) -> Result<()> {
-        self.miss()
-    }
-
-    fn delete_pieces(&mut self, _: &ProjectId, _: &SourceId) -> Result<()> {
-        self.miss()
+    not_cached! { &mut self;
+        fn insert_project(&Project) -> Result<()>;
+        fn insert_conversation(&Conversation) -> Result<ConversationKey>;
+        fn update_conversation(&Conversation) -> Result<()>;
+        fn set_metadata(TurnLoc, &Metadata) -> Result<()>;
+        fn purge_turn(TurnLoc, &Digest) -> Result<()>;
+        fn insert_split(&Split) -> Result<()>;
+        fn delete_split(ConversationKey, TurnLoc) -> Result<()>;
+        fn insert_hidden(&Hidden) -> Result<()>;
+        fn delete_hidden(ConversationKey, u64) -> Result<()>;
+        fn delete_branch(ConversationKey, &BranchId) -> Result<()>;
+        fn put_bookmark(&Bookmark) -> Result<()>;
+        fn delete_bookmark(&ProjectId, &Name) -> Result<()>;
+        fn set_undone(ConversationKey, u64, bool) -> Result<()>;
+        fn purge_operation(ConversationKey, u64) -> Result<()>;
+        fn insert_record(&ProjectId, &Record) -> Result<()>;
+        fn put_record(&ProjectId, &Record) -> Result<()>;
+        fn delete_record(&ProjectId, &RecordKey) -> Result<()>;
+        fn insert_piece(&ProjectId, &SourceId, u32, &[u8]) -> Result<()>;
+        fn delete_pieces(&ProjectId, &SourceId) -> Result<()>;
     }
 }

@@ -51,7 +51,7 @@ pub use crate::schema::Migration;
 use crate::batch::AppendQueues;
 use crate::connection::{PgConnection, SqlCommand, values};
 use crate::conversation_cache::ConversationCache;
-use crate::failure::DatabaseFailure;
+use crate::failure::{DatabaseFailure, DatabaseResult};
 use crate::pool::Pool;
 use crate::project_cache::ProjectCache;
 use crate::txn::{CommitWitness, PostgresTxn, TxnAccess, TxnEnd};
@@ -109,7 +109,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl StoreContext {
     /// Allocates the next block of a project's numbers.
-    pub(crate) fn next_block(&self, project: i32) -> std::result::Result<i64, DatabaseFailure> {
+    pub(crate) fn next_block(&self, project: i32) -> DatabaseResult<i64> {
         self.auxiliary_pool.run(|connection| {
             let sql = "UPDATE counter SET blocks = blocks + 1 WHERE project = $1 RETURNING blocks";
             let rows =
@@ -120,7 +120,7 @@ impl StoreContext {
     }
 
     /// Numbers the committed operations that have no place in the feed yet.
-    pub(crate) fn number_feed(&self) -> std::result::Result<(), DatabaseFailure> {
+    pub(crate) fn number_feed(&self) -> DatabaseResult<()> {
         let _guard = lock(&self.feed_lock);
         self.auxiliary_pool.run(|connection| {
             let sql = "SELECT CASE WHEN EXISTS (SELECT FROM unfed) THEN number_feed() END";
@@ -129,7 +129,7 @@ impl StoreContext {
     }
 
     /// Waits until every commit so far is confirmed by the standby servers.
-    fn confirm(&self) -> std::result::Result<(), DatabaseFailure> {
+    fn confirm(&self) -> DatabaseResult<()> {
         self.auxiliary_pool.run(|connection| {
             let sql = "UPDATE confirmed SET at = now()";
             connection.exchange(WRITE_DEADLINE, &[SqlCommand::new(sql, vec![])])?;
@@ -171,8 +171,7 @@ impl PostgresStore {
     /// Opens the store at an address, migrating tables of an older format. `mode` says whether
     /// missing tables are created.
     pub fn open(address: &PostgresAddress, mode: OpenMode) -> Result<Self> {
-        let mut connection =
-            PgConnection::connect(address).map_err(|failure| failure.to_store_error())?;
+        let mut connection = PgConnection::connect(address)?;
         schema::prepare(&mut connection, address, mode)?;
         let context = StoreContext {
             pool: Pool::new(address.clone(), address.connections()),
@@ -190,8 +189,7 @@ impl PostgresStore {
 
     /// Returns the migration that opening the store would run.
     pub fn pending_migration(address: &PostgresAddress) -> Result<Migration> {
-        let mut connection =
-            PgConnection::connect(address).map_err(|failure| failure.to_store_error())?;
+        let mut connection = PgConnection::connect(address)?;
         schema::pending_migration(&mut connection, address)
     }
 
@@ -274,7 +272,7 @@ impl PostgresStore {
                 WriteAttempt::Failed(DatabaseFailure::Conflict(why)) => (why, false),
                 WriteAttempt::Failed(DatabaseFailure::Unreachable(why)) => (why, true),
                 WriteAttempt::Failed(failure) => {
-                    return Err(or_in_doubt(doubt, failure.to_store_error()));
+                    return Err(or_in_doubt(doubt, failure.into()));
                 }
                 WriteAttempt::InDoubt(Some(witness), why) => {
                     doubt = Some(witness);
@@ -336,7 +334,7 @@ impl PostgresStore {
                 }
                 Some(failure) => {
                     txn.rollback();
-                    return Err(failure.to_store_error());
+                    return Err(failure.into());
                 }
             }
         }
@@ -345,7 +343,7 @@ impl PostgresStore {
     fn run_maintenance(&self, sql: &str) -> Result<()> {
         let done = PgConnection::connect(self.context.pool.address())
             .and_then(|mut connection| connection.execute_script(MAINTENANCE_DEADLINE, sql));
-        done.map_err(|failure| failure.to_store_error())
+        Ok(done?)
     }
 }
 

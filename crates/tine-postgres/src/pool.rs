@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::address::PostgresAddress;
 use crate::connection::PgConnection;
-use crate::failure::DatabaseFailure;
+use crate::failure::{DatabaseFailure, DatabaseResult};
 
 /// How long a call waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,7 +32,6 @@ impl Pool {
         Pool { address, max_connections, state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Adds an open connection.
     pub(crate) fn with_connection(self, connection: PgConnection) -> Self {
         self.lock().idle.push(connection);
         self
@@ -47,7 +46,7 @@ impl Pool {
     }
 
     /// Leases a connection, opening one if none is idle.
-    pub(crate) fn acquire(&self) -> Result<Lease<'_>, DatabaseFailure> {
+    pub(crate) fn acquire(&self) -> DatabaseResult<Lease<'_>> {
         let began = Instant::now();
         let mut state = self.lock();
         while state.idle.is_empty() && state.leased >= self.max_connections {
@@ -75,8 +74,8 @@ impl Pool {
     /// statement is repeated over a new one.
     pub(crate) fn run<T>(
         &self,
-        work: impl Fn(&mut PgConnection) -> Result<T, DatabaseFailure>,
-    ) -> Result<T, DatabaseFailure> {
+        work: impl Fn(&mut PgConnection) -> DatabaseResult<T>,
+    ) -> DatabaseResult<T> {
         loop {
             let mut lease = self.acquire()?;
             match work(&mut lease) {

@@ -17,13 +17,11 @@ struct ProjectMaps {
 }
 
 impl ProjectCache {
-    /// Returns the number of a project.
     pub(crate) fn number(&self, id: &ProjectId) -> Option<i32> {
         let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
         maps.numbers.get(id).copied()
     }
 
-    /// Returns the project with a number.
     pub(crate) fn id(&self, number: i32) -> Option<ProjectId> {
         let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
         maps.ids.get(&number).cloned()

@@ -34,7 +34,6 @@ pub(crate) fn starts_block(number: i64) -> bool {
     number & ((1 << BLOCK_SHIFT) - 1) == 0
 }
 
-/// Returns the project of a handle.
 pub(crate) fn project_of(handle: i64) -> i32 {
     i32::try_from(handle >> PROJECT_SHIFT).unwrap_or(0)
 }
@@ -142,17 +141,62 @@ fn stored_json(bytes: &[u8], record: impl FnOnce() -> String) -> Result<Json> {
         .map_err(|_| damaged(record(), "its JSON cannot be read"))
 }
 
-/// Columns of a turn, for [`turn`].
-macro_rules! turn_columns {
-    () => {
-        "turn.segment, turn.index, turn.id, turn.hash, turn.operation, turn.depth, \
-         turn.created_at, turn.form, turn.body, turn.shared, turn.tool_call_id, turn.metadata, \
-         turn.origin, turn.conversation"
+/// Builds a query for the columns that [`turn`], [`branch`] and the other decoders below read, in
+/// their order; what follows them in the query is given.
+macro_rules! select {
+    (@ $columns:literal $($rest:expr),+) => {
+        concat!("SELECT ", $columns, $($rest),+)
+    };
+    (turn, $($rest:expr),+) => {
+        select!(@
+            "turn.segment, turn.index, turn.id, turn.hash, turn.operation, turn.depth, \
+             turn.created_at, turn.form, turn.body, turn.shared, turn.tool_call_id, \
+             turn.metadata, turn.origin, turn.conversation"
+            $($rest),+)
+    };
+    (conversation, $($rest:expr),+) => {
+        select!(@
+            "no, id, root_hash, system_prompt, config, title, metadata, created_at, \
+             derived_from, derived_turn, visibility"
+            $($rest),+)
+    };
+    (segment, $($rest:expr),+) => {
+        select!(@
+            "no, conversation, parent_segment, parent_index, base_depth"
+            $($rest),+)
+    };
+    (split, $($rest:expr),+) => {
+        select!(@
+            "conversation, whole_segment, whole_index, left_segment, left_index, right_segment, \
+             right_index, operation"
+            $($rest),+)
+    };
+    (hidden, $($rest:expr),+) => {
+        select!(@
+            "conversation, segment, first, last, operation, hidden_by, root_segment, root_index"
+            $($rest),+)
+    };
+    (branch, $($rest:expr),+) => {
+        select!(@
+            "branch.conversation, branch.id, branch.name, branch.tip_segment, branch.tip_index, \
+             branch.forked_from, branch.created_at, branch.version"
+            $($rest),+)
+    };
+    (bookmark, $($rest:expr),+) => {
+        select!(@
+            "name, conversation, segment, index, created_at"
+            $($rest),+)
+    };
+    (operation, $($rest:expr),+) => {
+        select!(@
+            "operation.conversation, operation.seq, operation.kind, operation.actor, \
+             operation.at, operation.detail, operation.purged, operation.hash, operation.undone, \
+             operation.key, operation.fingerprint, operation.answer"
+            $($rest),+)
     };
 }
-pub(crate) use turn_columns;
+pub(crate) use select;
 
-/// Returns the conversation of a turn.
 pub(crate) fn turn_conversation(row: &Row) -> ConversationKey {
     ConversationKey(row.get(13))
 }
@@ -203,15 +247,6 @@ pub(crate) fn turn(row: &Row, shared: Option<Vec<u8>>) -> Result<Turn> {
     })
 }
 
-/// Columns of a conversation, for [`conversation`].
-macro_rules! conversation_columns {
-    () => {
-        "no, id, root_hash, system_prompt, config, title, metadata, created_at, derived_from, \
-         derived_turn, visibility"
-    };
-}
-pub(crate) use conversation_columns;
-
 pub(crate) fn conversation(row: &Row, project: &ProjectId) -> Result<Conversation> {
     let no: i64 = row.get(0);
     let record = || format!("conversation {no}");
@@ -242,32 +277,10 @@ pub(crate) fn conversation(row: &Row, project: &ProjectId) -> Result<Conversatio
         metadata: stored_json(row.get(6), record)?,
         created_at: Timestamp::from_millis(row.get(7)),
         derived_from,
-        visibility: match row.get::<_, i16>(10) {
-            0 => Visibility::Shown,
-            1 => Visibility::Archived,
-            2 => Visibility::Undone,
-            3 => Visibility::ProjectLog,
-            _ => return Err(damaged(record(), "unknown visibility")),
-        },
+        visibility: Visibility::from_code(row.get::<_, i16>(10).into())
+            .ok_or_else(|| damaged(record(), "unknown visibility"))?,
     })
 }
-
-pub(crate) fn visibility_code(visibility: Visibility) -> i16 {
-    match visibility {
-        Visibility::Shown => 0,
-        Visibility::Archived => 1,
-        Visibility::Undone => 2,
-        Visibility::ProjectLog => 3,
-    }
-}
-
-/// Columns of a segment, for [`segment`].
-macro_rules! segment_columns {
-    () => {
-        "no, conversation, parent_segment, parent_index, base_depth"
-    };
-}
-pub(crate) use segment_columns;
 
 pub(crate) fn segment(row: &Row) -> Segment {
     Segment {
@@ -277,15 +290,6 @@ pub(crate) fn segment(row: &Row) -> Segment {
         base_depth: to_u32(row.get(4)),
     }
 }
-
-/// Columns of a split, for [`split`].
-macro_rules! split_columns {
-    () => {
-        "conversation, whole_segment, whole_index, left_segment, left_index, right_segment, \
-         right_index, operation"
-    };
-}
-pub(crate) use split_columns;
 
 pub(crate) fn split(row: &Row) -> Split {
     Split {
@@ -297,14 +301,6 @@ pub(crate) fn split(row: &Row) -> Split {
     }
 }
 
-/// Columns of a hidden run, for [`hidden`].
-macro_rules! hidden_columns {
-    () => {
-        "conversation, segment, first, last, operation, hidden_by, root_segment, root_index"
-    };
-}
-pub(crate) use hidden_columns;
-
 pub(crate) fn hidden(row: &Row) -> Result<Hidden> {
     Ok(Hidden {
         conversation: ConversationKey(row.get(0)),
@@ -312,32 +308,11 @@ pub(crate) fn hidden(row: &Row) -> Result<Hidden> {
         from: to_u32(row.get(2)),
         to: to_u32(row.get(3)),
         operation: to_u64(row.get(4)),
-        by: match row.get::<_, i16>(5) {
-            0 => HiddenBy::Cascade,
-            1 => HiddenBy::Reparent,
-            2 => HiddenBy::Undo,
-            _ => return Err(damaged("hidden run", "unknown reason")),
-        },
+        by: HiddenBy::from_code(row.get::<_, i16>(5).into())
+            .ok_or_else(|| damaged("hidden run", "unknown reason"))?,
         root: loc(row.get(6), row.get(7)),
     })
 }
-
-pub(crate) fn hidden_by_code(by: HiddenBy) -> i16 {
-    match by {
-        HiddenBy::Cascade => 0,
-        HiddenBy::Reparent => 1,
-        HiddenBy::Undo => 2,
-    }
-}
-
-/// Columns of a branch, for [`branch`].
-macro_rules! branch_columns {
-    () => {
-        "branch.conversation, branch.id, branch.name, branch.tip_segment, branch.tip_index, \
-         branch.forked_from, branch.created_at, branch.version"
-    };
-}
-pub(crate) use branch_columns;
 
 pub(crate) fn branch(row: &Row) -> Result<Branch> {
     let name: String = row.get(2);
@@ -353,14 +328,6 @@ pub(crate) fn branch(row: &Row) -> Result<Branch> {
     })
 }
 
-/// Columns of a bookmark, for [`bookmark`].
-macro_rules! bookmark_columns {
-    () => {
-        "name, conversation, segment, index, created_at"
-    };
-}
-pub(crate) use bookmark_columns;
-
 pub(crate) fn bookmark(row: &Row, project: &ProjectId) -> Bookmark {
     Bookmark {
         project: project.clone(),
@@ -370,16 +337,6 @@ pub(crate) fn bookmark(row: &Row, project: &ProjectId) -> Bookmark {
         created_at: Timestamp::from_millis(row.get(4)),
     }
 }
-
-/// Columns of an operation, for [`operation`].
-macro_rules! operation_columns {
-    () => {
-        "operation.conversation, operation.seq, operation.kind, operation.actor, operation.at, \
-         operation.detail, operation.purged, operation.hash, operation.undone, operation.key, \
-         operation.fingerprint, operation.answer"
-    };
-}
-pub(crate) use operation_columns;
 
 pub(crate) fn operation(row: &Row) -> Result<Operation> {
     let (conversation, seq): (i64, i64) = (row.get(0), row.get(1));
@@ -419,7 +376,6 @@ pub(crate) fn operation_hash(bytes: &[u8]) -> Result<OperationHash> {
     Ok(OperationHash(digest(bytes, || "hash of an operation".to_owned())?))
 }
 
-/// Reads the text of a record.
 pub(crate) fn record_text(bytes: Vec<u8>, key: &RecordKey) -> Result<String> {
     decode_text(bytes, || key.to_string())
 }

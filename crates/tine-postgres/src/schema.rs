@@ -11,7 +11,7 @@ use tine_store::{OpenMode, Result, StoreError};
 
 use crate::address::PostgresAddress;
 use crate::connection::{PgConnection, SqlCommand, values};
-use crate::failure::DatabaseFailure;
+use crate::failure::{DatabaseFailure, DatabaseResult};
 
 /// The migrations; their number is the newest format.
 const MIGRATIONS: [&str; 3] = [
@@ -48,11 +48,10 @@ pub(crate) fn pending_migration(
     connection: &mut PgConnection,
     address: &PostgresAddress,
 ) -> Result<Migration> {
-    let to_store_error = |failure: DatabaseFailure| failure.to_store_error();
-    let mut from = format(connection, address).map_err(to_store_error)?;
-    if from.is_none() && has_tables(connection, address).map_err(to_store_error)? {
+    let mut from = format(connection, address)?;
+    if from.is_none() && has_tables(connection, address)? {
         // Another process may have created the tables since the first check.
-        from = format(connection, address).map_err(to_store_error)?;
+        from = format(connection, address)?;
         if from.is_none() {
             let why = format!("its schema `{}` holds other tables", address.schema());
             return Err(StoreError::NotAStore { path: address_path(address), why });
@@ -83,19 +82,14 @@ pub(crate) fn prepare(
             Ok(()) => {}
             // Another server creates the same tables at the same time.
             Err(DatabaseFailure::Conflict(_)) => {
-                connection
-                    .execute_script(QUERY_DEADLINE, "ROLLBACK")
-                    .map_err(|failure| failure.to_store_error())?;
+                connection.execute_script(QUERY_DEADLINE, "ROLLBACK")?;
             }
-            Err(failure) => return Err(failure.to_store_error()),
+            Err(failure) => return Err(failure.into()),
         }
     }
 }
 
-fn format(
-    connection: &mut PgConnection,
-    address: &PostgresAddress,
-) -> std::result::Result<Option<i32>, DatabaseFailure> {
+fn format(connection: &mut PgConnection, address: &PostgresAddress) -> DatabaseResult<Option<i32>> {
     if !exists(connection, address, "format")? {
         return Ok(None);
     }
@@ -108,25 +102,19 @@ fn exists(
     connection: &mut PgConnection,
     address: &PostgresAddress,
     table: &'static str,
-) -> std::result::Result<bool, DatabaseFailure> {
+) -> DatabaseResult<bool> {
     let sql = "SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = $2";
     let command = SqlCommand::new(sql, values![address.schema().to_owned(), table]);
     Ok(!connection.exchange(QUERY_DEADLINE, &[command])?.is_empty())
 }
 
-fn has_tables(
-    connection: &mut PgConnection,
-    address: &PostgresAddress,
-) -> std::result::Result<bool, DatabaseFailure> {
+fn has_tables(connection: &mut PgConnection, address: &PostgresAddress) -> DatabaseResult<bool> {
     let sql = "SELECT FROM pg_tables WHERE schemaname = $1 AND tablename <> 'format' LIMIT 1";
     let command = SqlCommand::new(sql, values![address.schema().to_owned()]);
     Ok(!connection.exchange(QUERY_DEADLINE, &[command])?.is_empty())
 }
 
-fn migrate(
-    connection: &mut PgConnection,
-    address: &PostgresAddress,
-) -> std::result::Result<(), DatabaseFailure> {
+fn migrate(connection: &mut PgConnection, address: &PostgresAddress) -> DatabaseResult<()> {
     let schema = address.schema();
     connection.execute_script(
         MIGRATION_DEADLINE,

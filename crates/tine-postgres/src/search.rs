@@ -17,7 +17,7 @@ use tine_store::{
 use tokio_postgres::Row;
 
 use crate::connection::{PgConnection, SqlCommand, SqlValue, values};
-use crate::failure::DatabaseFailure;
+use crate::failure::DatabaseResult;
 use crate::rows::{self, project_of};
 use crate::txn::PostgresTxn;
 use crate::{READ_DEADLINE, StoreContext, lock};
@@ -26,7 +26,6 @@ use crate::{READ_DEADLINE, StoreContext, lock};
 /// PostgreSQL's limit is 2,046 bytes.
 const MAX_TERM_BYTES: usize = 512;
 
-/// The number of turns per statement.
 const TURNS_PER_STATEMENT: usize = 1_024;
 
 const STATE: &str = "SELECT no, hash FROM said_through";
@@ -41,9 +40,9 @@ fn read_state(rows: &[Row]) -> Result<IndexState> {
 }
 
 pub(crate) fn state(context: &StoreContext) -> Result<IndexState> {
-    let mut lease = context.pool.acquire().map_err(|failure| failure.to_store_error())?;
+    let mut lease = context.pool.acquire()?;
     let rows = lease.exchange(READ_DEADLINE, &[SqlCommand::new(STATE, vec![])]);
-    let rows = rows.map_err(|failure| failure.to_store_error())?;
+    let rows = rows?;
     lease.release();
     read_state(&rows)
 }
@@ -53,7 +52,7 @@ pub(crate) fn index(
     body: &mut dyn FnMut(&mut dyn Index) -> Result<()>,
 ) -> Result<()> {
     let _guard = lock(&context.index_lock);
-    let mut lease = context.pool.acquire().map_err(|failure| failure.to_store_error())?;
+    let mut lease = context.pool.acquire()?;
     let locked = lease.exchange(
         READ_DEADLINE,
         &[
@@ -61,7 +60,7 @@ pub(crate) fn index(
             SqlCommand::new("SELECT no, hash FROM said_through FOR UPDATE", vec![]),
         ],
     );
-    let state = read_state(&locked.map_err(|failure| failure.to_store_error())?)?;
+    let state = read_state(&locked?)?;
     let mut update = IndexUpdate { state, cleared: false, documents: BTreeMap::new() };
     let done = body(&mut update);
     if let Err(error) = done {
@@ -70,7 +69,7 @@ pub(crate) fn index(
         }
         return Err(error);
     }
-    update.finish(&mut lease).map_err(|failure| failure.to_store_error())?;
+    update.finish(&mut lease)?;
     lease.release();
     Ok(())
 }
@@ -126,7 +125,7 @@ impl Index for IndexUpdate {
 }
 
 impl IndexUpdate {
-    fn finish(self, connection: &mut PgConnection) -> std::result::Result<(), DatabaseFailure> {
+    fn finish(self, connection: &mut PgConnection) -> DatabaseResult<()> {
         let mut commands = Vec::new();
         let mut put = |sql, values: Vec<SqlValue>| commands.push(SqlCommand::new(sql, values));
         if self.cleared {
@@ -180,7 +179,6 @@ const REMOVE: &str = "WITH removed AS ( \
     UPDATE said_extent SET turns = turns - (SELECT count(*) FROM removed), \
     terms = terms - (SELECT coalesce(sum(length), 0) FROM removed) WHERE project = $1";
 
-/// Returns a term as stored.
 fn stored_term(term: &str) -> String {
     if term.len() <= MAX_TERM_BYTES {
         return term.to_owned();

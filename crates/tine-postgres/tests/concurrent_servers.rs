@@ -31,7 +31,7 @@ fn create(engine: &Engine, call: &Call, name: &str) -> ConversationId {
 }
 
 #[test]
-fn two_servers_and_eight_clients_lose_no_turn_and_break_no_chain() {
+fn two_servers_and_eight_clients_lose_no_turn_and_keep_the_hash_chains() {
     let engines = engines();
     let call = Call::by("tester");
     let shared = create(&engines[0], &call, "shared");

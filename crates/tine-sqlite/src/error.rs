@@ -1,5 +1,6 @@
 //! Translation of SQLite's errors into store errors.
 
+use rusqlite::{Connection, Params};
 use tine_store::{Result, StoreError};
 
 use crate::BUSY_TIMEOUT_MS;
@@ -27,7 +28,11 @@ impl<T> StoreErr<T> for rusqlite::Result<T> {
     }
 }
 
-/// Translates an error of SQLite.
+/// Runs a statement that is prepared once; returns the number of changed rows.
+pub(crate) fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<usize> {
+    connection.prepare_cached(sql).store_err()?.execute(params).store_err()
+}
+
 pub(crate) fn translate(error: rusqlite::Error) -> StoreError {
     use rusqlite::{Error, ErrorCode};
     let corrupt =

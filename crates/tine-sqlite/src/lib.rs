@@ -28,7 +28,7 @@ mod wal;
 mod writer;
 mod writer_lock;
 
-use crate::error::StoreErr as _;
+use crate::error::{StoreErr as _, execute};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -241,12 +241,12 @@ impl Store for SqliteStore {
             None => self.take_unlocked_reader()?,
         };
         let answer = {
-            connection.prepare_cached("BEGIN").store_err()?.execute([]).store_err()?;
+            execute(&connection, "BEGIN", [])?;
             let answer = self.pending_index.catch_up(&connection).and_then(|horizon| {
                 let view = IndexView::new(&self.pending_index, horizon, None, &connection);
                 body(&SqliteTxn::new(&connection, view, Some(&self.folder)))
             });
-            connection.prepare_cached("COMMIT").store_err()?.execute([]).store_err()?;
+            execute(&connection, "COMMIT", [])?;
             answer
         };
         self.return_reader(connection);

@@ -92,7 +92,6 @@ fn token_at(bytes: &[u8]) -> Option<(u8, &'static str)> {
     None
 }
 
-/// Encodes a text.
 pub(super) fn encode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 3);

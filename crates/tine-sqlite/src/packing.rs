@@ -21,7 +21,6 @@ const CHUNKS_PER_BATCH: u64 = 256;
 type StoredChunk = (i64, i64, Vec<u8>);
 
 impl SqliteTxn<'_> {
-    /// Returns the chunk that contains a place.
     fn chunk_containing(&self, place: i64) -> Result<Option<StoredChunk>> {
         let sql = "SELECT first, turns, data FROM chunk WHERE first <= ?1 \
                    ORDER BY first DESC LIMIT 1";
@@ -56,7 +55,6 @@ impl SqliteTxn<'_> {
         Ok(found)
     }
 
-    /// Returns the packed turn at a place.
     pub(super) fn packed_turn(&self, place: i64) -> Result<Option<Turn>> {
         let Some((first, turns, data)) = self.chunk_containing(place)? else {
             return Ok(None);

@@ -14,7 +14,7 @@
 //! kept until the next one, and a reader with an older snapshot derives its own. Entries that are
 //! newer than a snapshot lead to rows that it does not have, and look-ups skip them.
 
-use crate::error::StoreErr as _;
+use crate::error::{StoreErr as _, execute};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -131,33 +131,6 @@ impl LookupEntries {
             + self.operations.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    fn places_by_id(&self, id: &[u8; 16], found: &mut Vec<i64>) {
-        let range = (*id, i64::MIN)..=(*id, i64::MAX);
-        found.extend(self.ids.range(range).map(|(_, place)| *place));
-    }
-
-    fn places_by_hash(&self, conversation: i64, from: i64, to: i64, found: &mut Vec<i64>) {
-        let range = (conversation, from, i64::MIN)..=(conversation, to, i64::MAX);
-        found.extend(self.hashes.range(range).map(|(_, _, place)| *place));
-    }
-
-    fn operations_by_key(&self, project: i64, prefix: i64, found: &mut Vec<i64>) {
-        let range = (project, prefix, i64::MIN)..=(project, prefix, i64::MAX);
-        found.extend(self.keys.range(range).map(|(_, _, no)| *no));
-    }
-
-    fn operations_between(
-        &self,
-        conversation: i64,
-        from: i64,
-        to: i64,
-        found: &mut BTreeMap<i64, i64>,
-    ) {
-        if let Some(operations) = self.operations.get(&conversation) {
-            found.extend(operations.range(from..=to).map(|(seq, no)| (*seq, *no)));
-        }
-    }
-
     /// Returns the last sequence number of a conversation below another, and its operation.
     fn last_operation(&self, conversation: i64, below: i64) -> Option<(i64, i64)> {
         let operations = self.operations.get(&conversation)?;
@@ -170,51 +143,29 @@ impl LookupEntries {
         self.moves.range(range).next_back().map(|((_, _, no), to)| (*no, *to))
     }
 
-    fn pending_between(&self, from: i64, to: i64, found: &mut BTreeMap<i64, i64>) {
-        found.extend(self.row_nos.range(from..=to).map(|(place, no)| (*place, *no)));
-    }
-
     /// Writes all entries to their tables, each in order of key.
     fn write(&self, connection: &Connection) -> Result<()> {
-        let mut ids = connection
-            .prepare_cached("INSERT INTO turn_id (prefix, place) VALUES (?1, ?2)")
-            .store_err()?;
         for (id, place) in &self.ids {
-            ids.execute(params![rows::id_prefix(id), place]).store_err()?;
+            let sql = "INSERT INTO turn_id (prefix, place) VALUES (?1, ?2)";
+            execute(connection, sql, params![rows::id_prefix(id), place])?;
         }
-        let mut hashes = connection
-            .prepare_cached(
-                "INSERT INTO turn_hash (conversation, prefix, place) VALUES (?1, ?2, ?3)",
-            )
-            .store_err()?;
         for (conversation, prefix, place) in &self.hashes {
-            hashes.execute([conversation, prefix, place]).store_err()?;
+            let sql = "INSERT INTO turn_hash (conversation, prefix, place) VALUES (?1, ?2, ?3)";
+            execute(connection, sql, [conversation, prefix, place])?;
         }
-        let mut numbers = connection
-            .prepare_cached(
-                "INSERT INTO operation_seq (conversation, seq, operation) VALUES (?1, ?2, ?3)",
-            )
-            .store_err()?;
         let mut conversations: Vec<_> = self.operations.iter().collect();
         conversations.sort_unstable_by_key(|(conversation, _)| **conversation);
         for (conversation, operations) in conversations {
             for (seq, no) in operations {
-                numbers.execute([conversation, seq, no]).store_err()?;
+                let sql = "INSERT INTO operation_seq (conversation, seq, operation) \
+                           VALUES (?1, ?2, ?3)";
+                execute(connection, sql, [conversation, seq, no])?;
             }
         }
-        let mut keys = connection
-            .prepare_cached(
-                "INSERT INTO idempotency (project, prefix, operation) VALUES (?1, ?2, ?3)",
-            )
-            .store_err()?;
         for (project, prefix, no) in &self.keys {
-            keys.execute([project, prefix, no]).store_err()?;
+            let sql = "INSERT INTO idempotency (project, prefix, operation) VALUES (?1, ?2, ?3)";
+            execute(connection, sql, [project, prefix, no])?;
         }
-        let mut branches = connection
-            .prepare_cached(
-                "UPDATE branch SET tip = ?3, version = ?4 WHERE id = ?2 AND conversation = ?1",
-            )
-            .store_err()?;
         let mut moves = self.moves.iter().peekable();
         while let Some(((conversation, branch, _), to)) = moves.next() {
             // Only the last move of a branch is written. A deleted branch has no row.
@@ -222,7 +173,9 @@ impl LookupEntries {
                 (next.0, next.1) == (*conversation, *branch)
             };
             if !moves.peek().is_some_and(same_branch) {
-                branches.execute(params![conversation, branch, to.tip, to.version]).store_err()?;
+                let sql = "UPDATE branch SET tip = ?3, version = ?4 \
+                           WHERE id = ?2 AND conversation = ?1";
+                execute(connection, sql, params![conversation, branch, to.tip, to.version])?;
             }
         }
         Ok(())
@@ -316,11 +269,7 @@ impl PendingIndex {
         self.lock().entries.write(connection)?;
         pending.write(connection)?;
         pending_rows::flush(connection)?;
-        connection
-            .prepare_cached("UPDATE indexed SET through = ?1")
-            .store_err()?
-            .execute([last])
-            .store_err()?;
+        execute(connection, "UPDATE indexed SET through = ?1", [last])?;
         Ok(last)
     }
 
@@ -607,7 +556,6 @@ impl<'t> IndexView<'t> {
         Ok(found.map(|(_, to)| to))
     }
 
-    /// Returns the number of the next operation.
     pub(super) fn next_operation(&self) -> i64 {
         let last = self.uncommitted.map_or(0, |batch| batch.borrow().last);
         last.max(self.horizon.last) + 1
@@ -646,13 +594,19 @@ impl<'t> IndexView<'t> {
 
     pub(super) fn places_by_id(&self, id: &[u8; 16]) -> Result<Vec<i64>> {
         let mut found = Vec::new();
-        self.search(|entries| entries.places_by_id(id, &mut found))?;
+        let range = (*id, i64::MIN)..=(*id, i64::MAX);
+        self.search(|entries| {
+            found.extend(entries.ids.range(range.clone()).map(|(_, place)| *place));
+        })?;
         Ok(found)
     }
 
     pub(super) fn places_by_hash(&self, conversation: i64, from: i64, to: i64) -> Result<Vec<i64>> {
         let mut found = Vec::new();
-        self.search(|entries| entries.places_by_hash(conversation, from, to, &mut found))?;
+        let range = (conversation, from, i64::MIN)..=(conversation, to, i64::MAX);
+        self.search(|entries| {
+            found.extend(entries.hashes.range(range.clone()).map(|(_, _, place)| *place));
+        })?;
         Ok(found)
     }
 
@@ -676,14 +630,17 @@ impl<'t> IndexView<'t> {
     pub(super) fn pending_between(&self, from: i64, to: i64) -> Result<BTreeMap<i64, i64>> {
         let mut found = BTreeMap::new();
         if from <= to {
-            self.search(|entries| entries.pending_between(from, to, &mut found))?;
+            self.search(|entries| found.extend(entries.row_nos.range(from..=to)))?;
         }
         Ok(found)
     }
 
     pub(super) fn operations_by_key(&self, project: i64, prefix: i64) -> Result<Vec<i64>> {
         let mut found = Vec::new();
-        self.search(|entries| entries.operations_by_key(project, prefix, &mut found))?;
+        let range = (project, prefix, i64::MIN)..=(project, prefix, i64::MAX);
+        self.search(|entries| {
+            found.extend(entries.keys.range(range.clone()).map(|(_, _, no)| *no));
+        })?;
         Ok(found)
     }
 
@@ -707,7 +664,10 @@ impl<'t> IndexView<'t> {
     ) -> Result<BTreeMap<i64, i64>> {
         let mut found = BTreeMap::new();
         if from <= to {
-            self.search(|entries| entries.operations_between(conversation, from, to, &mut found))?;
+            self.search(|entries| {
+                let operations = entries.operations.get(&conversation).into_iter();
+                found.extend(operations.flat_map(|all| all.range(from..=to)));
+            })?;
         }
         Ok(found)
     }

@@ -13,7 +13,7 @@
 //!
 //! A job that writes many turns fills pages by itself: only its first turns go to `fresh`.
 
-use crate::error::StoreErr as _;
+use crate::error::{StoreErr as _, execute};
 use std::cmp::Reverse;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -35,7 +35,6 @@ pub(super) fn turn_row_no(operation: i64, index: i64) -> i64 {
     operation * ROWS_PER_OPERATION + index
 }
 
-/// Returns the row number of an operation.
 pub(super) fn operation_row_no(operation: i64) -> i64 {
     operation * ROWS_PER_OPERATION + ROWS_PER_OPERATION - 1
 }
@@ -69,7 +68,7 @@ macro_rules! turn_params {
 pub(super) fn flush_turns(connection: &rusqlite::Connection) -> Result<()> {
     while let Some(batch) = FlushBatch::take(connection)? {
         let sql = "DELETE FROM fresh WHERE place IS NOT NULL AND no <= ?1";
-        connection.prepare_cached(sql).store_err()?.execute([batch.last]).store_err()?;
+        execute(connection, sql, [batch.last])?;
         batch.flush(connection)?;
     }
     Ok(())
@@ -81,24 +80,16 @@ pub(super) fn flush(connection: &rusqlite::Connection) -> Result<()> {
                undone, key, fingerprint, answer, turns) \
                SELECT no >> 10, conversation, seq, kind, actor, at, detail, hash, undone, key, \
                fingerprint, answer, turns FROM fresh WHERE seq IS NOT NULL ORDER BY no";
-    connection.prepare_cached(sql).store_err()?.execute([]).store_err()?;
+    execute(connection, sql, [])?;
     while let Some(batch) = FlushBatch::take(connection)? {
         // Without a condition SQLite empties the table at once.
         match batch.is_last {
-            true => connection
-                .prepare_cached("DELETE FROM fresh")
-                .store_err()?
-                .execute([])
-                .store_err()?,
-            false => connection
-                .prepare_cached("DELETE FROM fresh WHERE no <= ?1")
-                .store_err()?
-                .execute([batch.last])
-                .store_err()?,
+            true => execute(connection, "DELETE FROM fresh", [])?,
+            false => execute(connection, "DELETE FROM fresh WHERE no <= ?1", [batch.last])?,
         };
         batch.flush(connection)?;
     }
-    connection.prepare_cached("DELETE FROM fresh").store_err()?.execute([]).store_err()?;
+    execute(connection, "DELETE FROM fresh", [])?;
     Ok(())
 }
 
@@ -235,7 +226,6 @@ impl SqliteTxn<'_> {
         Ok(None)
     }
 
-    /// Returns the pending turn at a place.
     pub(super) fn pending_turn(&self, place: i64) -> Result<Option<Turn>> {
         for no in self.pending_index().row_nos_at(place)? {
             if let Some(turn) = self.pending_turn_at(no, place)? {

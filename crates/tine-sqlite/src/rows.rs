@@ -198,23 +198,6 @@ fn decode_form(form: i64) -> Option<(Role, BodyEncoding, Status)> {
     Some((role, body, status))
 }
 
-pub(super) fn visibility_code(visibility: Visibility) -> i64 {
-    match visibility {
-        Visibility::Shown => 0,
-        Visibility::Archived => 1,
-        Visibility::Undone => 2,
-        Visibility::ProjectLog => 3,
-    }
-}
-
-pub(super) fn hidden_by_code(by: HiddenBy) -> i64 {
-    match by {
-        HiddenBy::Cascade => 0,
-        HiddenBy::Reparent => 1,
-        HiddenBy::Undo => 2,
-    }
-}
-
 /// Decodes a turn from its columns and its shared body, if it has one.
 pub(super) fn decode_turn(raw: RawTurn, shared: Option<String>) -> Result<Turn> {
     let corrupt = |why: &str| corrupt_turn(raw.place, why);
@@ -308,13 +291,8 @@ pub(super) fn conversation(row: &Row<'_>) -> Result<Conversation> {
             .ok_or_else(|| corrupt("its metadata cannot be read"))?,
         created_at: Timestamp::from_millis(row.get(8).store_err()?),
         derived_from,
-        visibility: match row.get::<_, i64>(11).store_err()? {
-            0 => Visibility::Shown,
-            1 => Visibility::Archived,
-            2 => Visibility::Undone,
-            3 => Visibility::ProjectLog,
-            _ => return Err(corrupt("unknown visibility")),
-        },
+        visibility: Visibility::from_code(row.get(11).store_err()?)
+            .ok_or_else(|| corrupt("unknown visibility"))?,
     })
 }
 
@@ -338,19 +316,14 @@ pub(super) fn split(row: &Row<'_>) -> rusqlite::Result<Split> {
 }
 
 pub(super) fn hidden(row: &Row<'_>) -> rusqlite::Result<Hidden> {
-    let by = match row.get::<_, i64>(5)? {
-        0 => HiddenBy::Cascade,
-        1 => HiddenBy::Reparent,
-        2 => HiddenBy::Undo,
-        other => return Err(rusqlite::Error::IntegralValueOutOfRange(5, other)),
-    };
+    let by: i64 = row.get(5)?;
     Ok(Hidden {
         conversation: ConversationKey(row.get(0)?),
         segment: SegmentNo(row.get(1)?),
         from: row.get(2)?,
         to: row.get(3)?,
         operation: to_u64(row.get(4)?),
-        by,
+        by: HiddenBy::from_code(by).ok_or(rusqlite::Error::IntegralValueOutOfRange(5, by))?,
         root: loc(row.get(6)?),
     })
 }

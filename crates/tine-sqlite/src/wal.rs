@@ -2,7 +2,7 @@
 //!
 //! SQLite reads a log up to the first frame with a wrong checksum and silently ignores the rest,
 //! because an interrupted write looks like that. A frame damaged later looks the same, and then
-//! acknowledged commits silently disappear. The two cases can be told apart: a commit is on disk
+//! acknowledged commits silently disappear. The two cases can be distinguished: a commit is on disk
 //! before the next one begins, so a commit that another one is chained to was acknowledged. If
 //! SQLite does not recover it, the log is damaged.
 //!

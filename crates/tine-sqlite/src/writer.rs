@@ -11,7 +11,7 @@
 //! job has written nothing. So jobs run without savepoints; when a job has writes to undo, the
 //! batch is restarted with them.
 
-use crate::error::StoreErr as _;
+use crate::error::execute;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -152,7 +152,6 @@ impl JobQueue {
     }
 }
 
-/// The write connection and its state.
 #[derive(Debug)]
 struct WriteConnection {
     connection: Connection,
@@ -422,8 +421,7 @@ impl WriteConnection {
     }
 
     fn execute(&self, sql: &str) -> Result<()> {
-        self.connection.prepare_cached(sql).store_err()?.execute([]).store_err()?;
-        Ok(())
+        execute(&self.connection, sql, []).map(drop)
     }
 }
 

@@ -59,16 +59,27 @@ pub struct Project {
 pub enum Visibility {
     /// In every listing.
     #[default]
-    Shown,
+    Shown = 0,
     /// Only in listings that ask for it.
-    Archived,
+    Archived = 1,
     /// Its creation was undone: it counts as missing.
-    Undone,
+    Undone = 2,
     /// Not a conversation: the log of operations on the project itself.
-    ProjectLog,
+    ProjectLog = 3,
 }
 
 impl Visibility {
+    /// Returns the number under which it is stored.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the visibility with a number.
+    pub fn from_code(code: i64) -> Option<Self> {
+        let all = [Self::Shown, Self::Archived, Self::Undone, Self::ProjectLog];
+        all.get(usize::try_from(code).ok()?).copied()
+    }
+
     /// Returns whether the conversation can be referred to.
     pub fn is_there(self) -> bool {
         matches!(self, Visibility::Shown | Visibility::Archived)
@@ -170,11 +181,24 @@ pub struct Split {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HiddenBy {
     /// Deleted with all descendants.
-    Cascade,
+    Cascade = 0,
     /// Deleted alone; the children show under the parent.
-    Reparent,
+    Reparent = 1,
     /// The operation that made them was undone.
-    Undo,
+    Undo = 2,
+}
+
+impl HiddenBy {
+    /// Returns the number under which it is stored.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the reason with a number.
+    pub fn from_code(code: i64) -> Option<Self> {
+        let all = [Self::Cascade, Self::Reparent, Self::Undo];
+        all.get(usize::try_from(code).ok()?).copied()
+    }
 }
 
 /// A run of hidden turns within one segment.

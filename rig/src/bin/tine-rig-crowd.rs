@@ -8,6 +8,6 @@ struct Arguments {
     member: tine_rig::crowd::member::Member,
 }
 
-fn main() -> Result<(), tine_rig::Fault> {
+fn main() -> Result<(), tine_rig::RigError> {
     Arguments::parse().member.run()
 }

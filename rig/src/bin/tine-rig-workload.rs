@@ -8,7 +8,7 @@ struct Arguments {
     work: tine_rig::workload::WorkloadArgs,
 }
 
-fn main() -> Result<(), tine_rig::Fault> {
+fn main() -> Result<(), tine_rig::RigError> {
     let code = Arguments::parse().work.run()?;
     std::process::exit(code)
 }

@@ -1,8 +1,8 @@
-//! What a thread of the crowd asks for.
+//! The calls of a crowd's threads.
 //!
-//! A call is a function of the seed, of who makes it and of what that thread picked from all that
-//! it had seen ([`Picks`], one line of text): a reader of the history makes the same call again
-//! on another store. Nothing else enters it, above all no clock.
+//! A call is a function of the seed, of its id, and of what the thread picked from earlier answers
+//! ([`Picks`], one line of text). A reader of the history can therefore repeat the call on another
+//! store. Nothing else affects it, in particular no clock.
 
 use std::fmt;
 
@@ -13,34 +13,34 @@ use tine_engine::{
 };
 use tine_store::PackOptions;
 
-use crate::Fault;
-use crate::about;
-use crate::chance::Chance;
-use crate::marks::seal;
+use crate::RigError;
+use crate::marks::answer_digest;
 use crate::request::{Request, RequestEnd};
+use crate::seeded_rng::SeededRng;
+use crate::turn_requests;
 
-/// Conversations that all work on.
+/// Conversations that all threads work on.
 const CONVERSATIONS: usize = 3;
-/// Keys that several threads use for the same call.
+/// Idempotency keys that several threads use for the same call.
 const SHARED_KEYS: usize = 12;
 
-/// Which call of which thread. Its name stands in the log as the actor.
+/// Identifies a call. Its text is the actor in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {
-    /// The thread, counted over all processes.
+    /// The number of the thread, over all processes.
     pub worker: u64,
-    /// The call, counted within the thread.
+    /// The number of the call within the thread.
     pub number: usize,
 }
 
 impl CallId {
-    /// Randomness of one of the purposes of this call.
-    pub fn chance(self, seed: u64, purpose: u64) -> Chance {
+    /// Returns random numbers for one purpose of this call.
+    pub fn rng(self, seed: u64, purpose: u64) -> SeededRng {
         let number = u64::try_from(self.number).unwrap_or(u64::MAX);
-        Chance::at(seed, &[self.worker, number, purpose])
+        SeededRng::at(seed, &[self.worker, number, purpose])
     }
 
-    /// Returns the one with this name.
+    /// Parses an id.
     pub fn from_actor(actor: &str) -> Option<Self> {
         let (worker, number) = actor.split_once('-')?;
         Some(CallId { worker: worker.parse().ok()?, number: number.parse().ok()? })
@@ -53,12 +53,10 @@ impl fmt::Display for CallId {
     }
 }
 
-/// What a thread chose from what it had seen.
+/// What a thread picked from earlier answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picks {
-    /// A turn made by any thread.
     pub turn: Option<TurnId>,
-    /// A branch made by any thread.
     pub branch: Option<Name>,
     /// The word that confirms an erasure.
     pub word: Option<String>,
@@ -73,7 +71,7 @@ impl fmt::Display for Picks {
 }
 
 impl Picks {
-    /// Reads one line.
+    /// Parses a line.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ').map(|word| (word != "-").then_some(word));
         let turn = words.next()?.map(str::parse).transpose().ok()?;
@@ -83,22 +81,21 @@ impl Picks {
     }
 }
 
-/// The kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
-    /// Everybody's first call: one makes the conversation, the others find it there.
+    /// The first call of each thread: one creates the conversation, the others find it.
     Create,
-    /// One message to `main`.
+    /// Appends a message to `main`.
     Append,
-    /// Several messages, seen whole or not at all.
+    /// Appends several messages, which become visible together.
     Batch,
-    /// A message after the tip that was seen last.
+    /// Appends a message after the tip that was seen last.
     Expecting,
-    /// Under any turn, on a branch of some threads.
+    /// Appends under any turn, on a branch of some threads.
     Aside,
-    /// A list that others send too, from the root.
+    /// Sends a list from the root that others send too.
     Resend,
-    /// With a key that others use too.
+    /// Appends with a key that others use too.
     Shared,
     // What one does to a turn, a branch or a bookmark, and taking it back.
     Fork,
@@ -125,7 +122,7 @@ pub enum CallKind {
     Verify,
 }
 
-/// How often each kind comes.
+/// The frequency of each kind.
 const WEIGHTS: [(CallKind, usize); 26] = [
     (CallKind::Append, 18),
     (CallKind::Batch, 10),
@@ -155,16 +152,15 @@ const WEIGHTS: [(CallKind, usize); 26] = [
     (CallKind::Verify, 1),
 ];
 
-/// A call.
 #[derive(Clone, Debug)]
 pub enum CrowdCall {
-    /// Something that may change the store.
+    /// May change the store.
     Change(Call, Box<Request>),
-    /// Something that only looks.
+    /// Only reads.
     Look(Call, ReadCall),
 }
 
-/// A call that only looks; each takes one state of the store.
+/// A call that only reads; each sees one state of the store.
 #[derive(Clone, Debug)]
 pub enum ReadCall {
     /// [`Engine::path`]
@@ -181,29 +177,27 @@ pub enum ReadCall {
     Tails(ConversationId),
     /// [`Engine::conversation`]
     Conversation(ConversationId),
-    /// [`Engine::verify`], which must never find anything.
+    /// [`Engine::verify`], which must never find a problem.
     Verify,
 }
 
-/// The answer of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallAnswer {
-    /// The whole answer in one line, which is equal for equal answers.
+    /// The whole answer as one line; equal answers have equal lines.
     pub line: String,
-    /// Turns that were named, the newest last.
+    /// Turns in the answer, the newest last.
     pub turns: Vec<TurnId>,
-    /// Branches that were named.
+    /// Branches in the answer.
     pub branches: Vec<Name>,
-    /// The tip of `main`, if the answer names it.
+    /// The tip of `main`, if it is in the answer.
     pub tip: Option<TurnId>,
 }
 
-/// Returns the kind of a call.
 pub fn kind(seed: u64, who: CallId) -> CallKind {
     if who.number == 0 {
         return CallKind::Create;
     }
-    let mut drawn = who.chance(seed, 10).below(WEIGHTS.iter().map(|(_, weight)| weight).sum());
+    let mut drawn = who.rng(seed, 10).below(WEIGHTS.iter().map(|(_, weight)| weight).sum());
     for (kind, weight) in WEIGHTS {
         match drawn.checked_sub(weight) {
             Some(rest) => drawn = rest,
@@ -213,35 +207,35 @@ pub fn kind(seed: u64, who: CallId) -> CallKind {
     CallKind::Append
 }
 
-/// Returns the conversation that a call is about.
-pub fn conversation(seed: u64, who: CallId) -> Result<ConversationId, Fault> {
+/// Returns the conversation of a call.
+pub fn conversation(seed: u64, who: CallId) -> Result<ConversationId, RigError> {
     let number = match who.number {
         0 => usize::try_from(who.worker)? % CONVERSATIONS,
-        _ => who.chance(seed, 11).below(CONVERSATIONS),
+        _ => who.rng(seed, 11).below(CONVERSATIONS),
     };
     Ok(ConversationId::new(format!("talk-{number}"), &Limits::default())?)
 }
 
 impl CrowdCall {
-    /// Returns the call that a thread makes after picking these.
-    pub fn new(seed: u64, who: CallId, picks: &Picks) -> Result<Self, Fault> {
+    /// Returns the call that a thread makes after its picks.
+    pub fn new(seed: u64, who: CallId, picks: &Picks) -> Result<Self, RigError> {
         let kind = kind(seed, who);
         let talk = conversation(seed, who)?;
-        let mut chance = who.chance(seed, 12);
+        let mut rng = who.rng(seed, 12);
         let mut call = Call::by(who.to_string());
-        if let Some(look) = look(kind, &talk, picks, &mut chance)? {
+        if let Some(look) = look(kind, &talk, picks, &mut rng)? {
             return Ok(CrowdCall::Look(call, look));
         }
         if kind == CallKind::Shared {
-            let number = chance.below(SHARED_KEYS);
+            let number = rng.below(SHARED_KEYS);
             // The same key for the same call, but for one in twenty.
-            let text = number + usize::from(chance.one_in(20));
+            let text = number + usize::from(rng.one_in(20));
             let messages = vec![Message::text(Role::User, format!("shared {text}"))];
             let request = Append::to(talk.clone(), messages);
             let call = call.with_key(format!("shared-{talk}-{number}"));
             return Ok(CrowdCall::Change(call, Box::new(Request::Append(request))));
         }
-        if chance.one_in(4) && kind != CallKind::Pack {
+        if rng.one_in(4) && kind != CallKind::Pack {
             call = call.with_key(format!("key-{who}"));
         }
         let request = match (kind, picks.turn) {
@@ -252,12 +246,12 @@ impl CrowdCall {
             }),
             (CallKind::Undo, _) => Request::Undo(talk),
             (CallKind::Redo, _) => Request::Redo(talk),
-            (CallKind::Unbookmark, _) => Request::Unbookmark(mark(&mut chance)?),
+            (CallKind::Unbookmark, _) => Request::Unbookmark(mark(&mut rng)?),
             (CallKind::Pack, _) => Request::Pack(PackOptions { keep_recent: 4, shortest_run: 8 }),
             (CallKind::Revert, _) => Request::Revert(MoveBranch {
                 conversation: talk,
                 branch: picks.branch.as_ref().map_or("main", |name| name.as_str()).to_owned(),
-                to: Some(Reference::parse(&format!("main~{}", 1 + chance.below(3)))?),
+                to: Some(Reference::parse(&format!("main~{}", 1 + rng.below(3)))?),
                 expected_tip: None,
             }),
             (
@@ -267,14 +261,13 @@ impl CrowdCall {
                 | CallKind::Aside
                 | CallKind::Resend,
                 turn,
-            ) => Request::Append(append(kind, talk, turn, &mut chance)?),
-            (_, None) => Request::Append(Append::to(talk, messages(1, &mut chance))),
-            (kind, Some(turn)) => about(kind, talk, turn, picks, &mut chance)?,
+            ) => Request::Append(append(kind, talk, turn, &mut rng)?),
+            (_, None) => Request::Append(Append::to(talk, messages(1, &mut rng))),
+            (kind, Some(turn)) => turn_call(kind, talk, turn, picks, &mut rng)?,
         };
         Ok(CrowdCall::Change(call, Box::new(request)))
     }
 
-    /// Makes the call.
     pub fn run(&self, engine: &Engine) -> CallAnswer {
         match self {
             CrowdCall::Change(call, request) => {
@@ -294,22 +287,20 @@ fn look(
     kind: CallKind,
     talk: &ConversationId,
     picks: &Picks,
-    chance: &mut Chance,
-) -> Result<Option<ReadCall>, Fault> {
+    rng: &mut SeededRng,
+) -> Result<Option<ReadCall>, RigError> {
     let talk = talk.clone();
     Ok(Some(match kind {
         CallKind::Path => {
             let query = PathQuery::of(talk);
             ReadCall::Path(match (&picks.branch, picks.turn) {
-                (Some(branch), _) if chance.one_in(3) => {
-                    query.to(Reference::parse(branch.as_str())?)
-                }
-                (_, Some(turn)) if chance.one_in(6) => query.to(turn),
+                (Some(branch), _) if rng.one_in(3) => query.to(Reference::parse(branch.as_str())?),
+                (_, Some(turn)) if rng.one_in(6) => query.to(turn),
                 _ => query,
             })
         }
         CallKind::Topology => {
-            let include_deleted = chance.one_in(3);
+            let include_deleted = rng.one_in(3);
             ReadCall::Topology(TopologyQuery { include_deleted, ..TopologyQuery::of(talk) })
         }
         CallKind::Log => ReadCall::Log(talk),
@@ -326,24 +317,24 @@ fn append(
     kind: CallKind,
     talk: ConversationId,
     turn: Option<TurnId>,
-    chance: &mut Chance,
-) -> Result<Append, Fault> {
-    let count = if kind == CallKind::Batch { 2 + chance.below(5) } else { 1 };
-    let mut append = Append::to(talk, messages(count, chance));
-    append.reuse = !chance.one_in(4);
+    rng: &mut SeededRng,
+) -> Result<Append, RigError> {
+    let count = if kind == CallKind::Batch { 2 + rng.below(5) } else { 1 };
+    let mut append = Append::to(talk, messages(count, rng));
+    append.reuse = !rng.one_in(4);
     match (kind, turn) {
         (CallKind::Expecting, Some(tip)) => {
             append.expected_tip = Some(tip.into());
-            if chance.one_in(2) {
+            if rng.one_in(2) {
                 append.on_conflict = OnConflict::Fork;
             }
         }
         (CallKind::Aside, Some(turn)) => {
-            append = append.under(turn.into(), &format!("side-{}", chance.below(12)));
+            append = append.under(turn.into(), &format!("side-{}", rng.below(12)));
         }
         (CallKind::Resend, _) => {
             append = append.from_root();
-            append.messages = (0..1 + chance.below(4))
+            append.messages = (0..1 + rng.below(4))
                 .map(|number| Message::text(Role::User, format!("all begin with {number}")))
                 .collect();
         }
@@ -352,56 +343,56 @@ fn append(
     Ok(append)
 }
 
-/// Calls that are about one turn.
-fn about(
+/// Calls about one turn.
+fn turn_call(
     kind: CallKind,
     talk: ConversationId,
     id: TurnId,
     picks: &Picks,
-    chance: &mut Chance,
-) -> Result<Request, Fault> {
+    rng: &mut SeededRng,
+) -> Result<Request, RigError> {
     let turn = TurnRef::of(id);
     Ok(match kind {
         CallKind::Fork => Request::Fork(Fork {
             conversation: None,
-            point: about::fork_point(id, chance),
-            name: match chance.one_in(2) {
-                true => Some(Name::new(format!("side-{}", chance.below(12)), &Limits::default())?),
+            point: turn_requests::fork_point(id, rng),
+            name: match rng.one_in(2) {
+                true => Some(Name::new(format!("side-{}", rng.below(12)), &Limits::default())?),
                 false => None,
             },
         }),
-        CallKind::Edit => about::edit(turn, text(chance), chance),
-        CallKind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(4) }),
-        CallKind::Delete => about::delete(turn, chance),
-        CallKind::Bookmark => Request::Bookmark(mark(chance)?, turn),
-        CallKind::Metadata => about::metadata(turn, text, chance),
+        CallKind::Edit => turn_requests::edit(turn, text(rng), rng),
+        CallKind::Split => Request::Split(SplitTurn { turn, offset: 1 + rng.below(4) }),
+        CallKind::Delete => turn_requests::delete(turn, rng),
+        CallKind::Bookmark => Request::Bookmark(mark(rng)?, turn),
+        CallKind::Metadata => turn_requests::metadata(turn, text, rng),
         CallKind::Purge => Request::Purge(Purge {
             target: PurgeTarget::Turn(turn),
             confirm: Some(picks.word.clone().unwrap_or_else(|| "no such word".to_owned())),
         }),
-        _ => Request::Append(Append::to(talk, messages(1, chance))),
+        _ => Request::Append(Append::to(talk, messages(1, rng))),
     })
 }
 
-fn mark(chance: &mut Chance) -> Result<Name, Fault> {
-    Ok(Name::new(format!("mark-{}", chance.below(5)), &Limits::default())?)
+fn mark(rng: &mut SeededRng) -> Result<Name, RigError> {
+    Ok(Name::new(format!("mark-{}", rng.below(5)), &Limits::default())?)
 }
 
-fn messages(count: usize, chance: &mut Chance) -> Vec<Message> {
+fn messages(count: usize, rng: &mut SeededRng) -> Vec<Message> {
     (0..count)
         .map(|_| {
-            let role = if chance.one_in(2) { Role::User } else { Role::Assistant };
-            Message::text(role, text(chance))
+            let role = if rng.one_in(2) { Role::User } else { Role::Assistant };
+            Message::text(role, text(rng))
         })
         .collect()
 }
 
-/// Often what others say too, now and then more than fits into the turn's own row.
-fn text(chance: &mut Chance) -> String {
-    match chance.below(60) {
-        0 => "a page of it ".repeat(700 + chance.below(200)),
-        1..=20 => format!("everybody says {}", chance.below(6)),
-        _ => format!("only I say {:x}", chance.number()),
+/// Returns a text: often one that others use too, sometimes one that is stored separately.
+fn text(rng: &mut SeededRng) -> String {
+    match rng.below(60) {
+        0 => "a page of it ".repeat(700 + rng.below(200)),
+        1..=20 => format!("everybody says {}", rng.below(6)),
+        _ => format!("only I say {:x}", rng.number()),
     }
 }
 
@@ -452,9 +443,9 @@ impl CallAnswer {
         CallAnswer { line: line.replace('\n', " "), ..CallAnswer::default() }
     }
 
-    /// Everything that was seen, as one digest, and how many there were.
+    /// Returns everything that was seen as one digest and a count.
     fn seen(what: &impl fmt::Debug, count: usize) -> Self {
-        CallAnswer::of(format!("seen {count} {}", seal(&format!("{what:?}"))))
+        CallAnswer::of(format!("seen {count} {}", answer_digest(&format!("{what:?}"))))
     }
 }
 
@@ -466,7 +457,7 @@ fn changed(ended: RequestEnd, full: &str) -> CallAnswer {
                 tip: answer.turns.last().copied().filter(|_| on_main),
                 turns: answer.turns,
                 branches: answer.branch.into_iter().collect(),
-                ..CallAnswer::of(format!("done {} {}", seal(full), answer.line))
+                ..CallAnswer::of(format!("done {} {}", answer_digest(full), answer.line))
             }
         }
         RequestEnd::Refused(why) => CallAnswer::of(format!("refused {why}")),

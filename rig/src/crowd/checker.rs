@@ -1,12 +1,11 @@
 //! The linearizability checker: looks for an order of the calls that explains all answers.
 //!
-//! The store's feed says in which order changes were committed, and each entry names the call
-//! that made it. The calls are made again in this order, one after the other, on a store in
-//! memory with the clock and the randomness that they had: every answer must come out the same,
-//! and at the end every record, byte for byte. A call that left no entry (a read, a rejected call,
-//! or one that changed nothing) must get the same answer from the state after some prefix of the
-//! log that ends between its beginning and its answer. So no call saw half an operation, or less
-//! than what had been acknowledged before.
+//! The store's feed has the changes in commit order, and each entry names the call that made it.
+//! The calls are repeated in this order, one after the other, on a memory store with the same clock
+//! and randomness: every answer must be equal, and at the end every record, byte for byte. A call
+//! without an entry (a read, a rejected call, or one that changed nothing) must get the same answer
+//! from the state after a prefix of the log that ends between its beginning and its answer. So no
+//! call saw half an operation, or less than what was acknowledged before.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -20,22 +19,22 @@ use tine_store::{
 
 use super::calls::{CallAnswer, CallId, CrowdCall};
 use super::history::{RecordedCall, Windows};
-use crate::Fault;
+use crate::RigError;
 use crate::check;
 use crate::recorded::Recorder;
 use crate::report::{BrokenGuarantee, Violation};
 use crate::seeded::SeededRuntime;
 use crate::state;
 
-/// Entries of the feed that are asked for at once.
+/// Entries of the feed per page.
 const PAGE: usize = 1_000;
 
-/// Looks whether a history and what it left in a store explain each other.
+/// Checks whether a history explains the final state of the store.
 pub fn check(
     folder: &Path,
     seed: u64,
     calls: &[RecordedCall],
-) -> Result<Result<(), Violation>, Fault> {
+) -> Result<Result<(), Violation>, RigError> {
     let left = match FinalState::read(folder) {
         Ok(left) => left,
         Err(violation) => return Ok(Err(violation)),
@@ -51,7 +50,7 @@ pub fn check(
     let wanted = state::text(&*replay.store, &ProjectId::default())?;
     if wanted != left.text {
         let what = format!("at the end: {}", state::first_difference(&wanted, &left.text));
-        return Ok(Err(Violation::new(BrokenGuarantee::Half, what)));
+        return Ok(Err(Violation::new(BrokenGuarantee::Inconsistent, what)));
     }
     Ok(Ok(()))
 }
@@ -67,7 +66,7 @@ impl FinalState {
         let store: Arc<dyn Store> = Arc::new(check::open(folder, true)?);
         check::verify(&SeededRuntime::new(0, 0).engine(Arc::clone(&store)))?;
         let unreadable =
-            |error: StoreError| Violation::new(BrokenGuarantee::Half, error.to_string());
+            |error: StoreError| Violation::new(BrokenGuarantee::Inconsistent, error.to_string());
         let mut feed: Vec<(FeedPosition, Operation)> = Vec::new();
         store
             .read(&mut |records| {
@@ -88,7 +87,7 @@ impl FinalState {
     }
 }
 
-/// Returns the calls that the log names, in its order, which must agree with the order in time.
+/// Returns the calls in the order of the log, which must agree with the order in time.
 fn in_order<'c>(
     feed: &[Operation],
     calls: &'c [RecordedCall],
@@ -118,21 +117,21 @@ fn in_order<'c>(
     Ok(log)
 }
 
-/// The calls once more, one after the other.
+/// Repeats the calls, one after the other.
 struct Replay {
     seed: u64,
     store: Arc<MemoryStore>,
     rehearsal: Arc<Rehearsal>,
 }
 
-/// A call that left no entry and is not explained yet.
+/// A call without an entry that is not explained yet.
 struct UnexplainedCall<'c> {
     call: &'c RecordedCall,
     ask: CrowdCall,
     longest: usize,
-    /// The answer that the states so far would have given.
+    /// The answer that earlier states would have given.
     instead: Option<CallAnswer>,
-    /// Whether one of them would have given the same answer and been changed.
+    /// Whether one of them would have given the same answer but been changed.
     lost: bool,
 }
 
@@ -147,7 +146,7 @@ impl Replay {
         &self,
         log: &[&RecordedCall],
         calls: &[RecordedCall],
-    ) -> Result<Result<(), Violation>, Fault> {
+    ) -> Result<Result<(), Violation>, RigError> {
         let windows = Windows::new(log);
         let in_log: HashSet<CallId> = log.iter().map(|call| call.who).collect();
         let mut waiting: Vec<(usize, UnexplainedCall<'_>)> = Vec::new();
@@ -182,14 +181,14 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Makes a call with the clock and the randomness that it had.
+    /// Repeats a call with the same clock and randomness.
     fn again(&self, store: Arc<dyn Store>, who: CallId, ask: &CrowdCall) -> CallAnswer {
         let runtime = SeededRuntime::new(self.seed, who.worker);
         runtime.step(who.number);
         ask.run(&runtime.engine(store))
     }
 
-    /// Returns whether the current state gives a call its recorded answer without being changed.
+    /// Returns whether the current state gives the recorded answer without being changed.
     fn explains(&self, pending: &mut UnexplainedCall<'_>) -> bool {
         self.rehearsal.changed.store(false, Ordering::Relaxed);
         let store = Arc::clone(&self.rehearsal) as Arc<dyn Store>;
@@ -219,7 +218,7 @@ impl UnexplainedCall<'_> {
     }
 }
 
-/// A store that keeps nothing and remembers whether it would have changed.
+/// A store that discards changes and records whether there were any.
 struct Rehearsal {
     inner: Arc<MemoryStore>,
     changed: Arc<AtomicBool>,

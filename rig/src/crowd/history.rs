@@ -1,8 +1,8 @@
-//! What the crowd did, in the order in which it happened.
+//! The history of a crowd, in the order in which it happened.
 //!
-//! All processes add their lines to one file, a line before each call and a line after it. The
-//! system puts lines one behind the other, so a call whose second line stands before another's
-//! first was answered before the other began, whichever processes they belong to.
+//! All processes append to one file, a line before each call and a line after it. The operating
+//! system orders the lines. If the second line of a call comes before the first line of another,
+//! the call was answered before the other began, whichever processes they belong to.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,20 +13,17 @@ use crate::report::{BrokenGuarantee, Violation};
 /// A call that was answered.
 #[derive(Clone, Debug)]
 pub struct RecordedCall {
-    /// Whose it is.
     pub who: CallId,
-    /// What was picked for it.
     pub picks: Picks,
     /// The line before it.
     pub begun: usize,
     /// The line after it.
     pub ended: usize,
-    /// What it was told.
     pub answer: String,
 }
 
-/// Reads the file. Everything that was begun must have been answered, and nobody may have been
-/// told that the store is busy, or failed.
+/// Reads the file. Every call must have been answered, and none with an error or with the message
+/// that the store is busy.
 pub fn read(path: &Path) -> Result<Vec<RecordedCall>, Violation> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Violation::new(BrokenGuarantee::Crashed, format!("the history: {error}"))
@@ -65,25 +62,25 @@ fn refuse_failure(who: CallId, answer: &str) -> Result<(), Violation> {
         return Ok(());
     }
     let broken = match answer.contains("busy") || answer.contains("locked") {
-        true => BrokenGuarantee::Locked,
+        true => BrokenGuarantee::Busy,
         false => BrokenGuarantee::Crashed,
     };
     Err(Violation::new(broken, format!("{who} was answered: {answer}")))
 }
 
-/// Where each call stands in relation to the log: which prefixes of it a call that changed
-/// nothing may have seen.
+/// The position of each call in relation to the log: which prefixes of the log a call without an
+/// entry may have seen.
 #[derive(Debug)]
 pub struct Windows {
-    /// Last line of a call in the log, and the furthest place of all that ended until then.
+    /// For each last line of a logged call, the highest position of all that ended until then.
     ended: Vec<(usize, usize)>,
-    /// First line of a call in the log, and the earliest place of all that began from then on.
+    /// For each first line of a logged call, the lowest position of all that began from then on.
     begun: Vec<(usize, usize)>,
     length: usize,
 }
 
 impl Windows {
-    /// Of the calls that are in the log, in its order.
+    /// Builds the windows from the logged calls, in the order of the log.
     pub fn new(log: &[&RecordedCall]) -> Self {
         let places = || log.iter().enumerate();
         let mut ended: Vec<(usize, usize)> =
@@ -105,8 +102,8 @@ impl Windows {
         Windows { ended, begun, length: log.len() }
     }
 
-    /// Returns the shortest and the longest prefix of the log that a call may have seen: all that
-    /// was answered before it began, and nothing that began after it was answered.
+    /// Returns the shortest and the longest prefix of the log that a call may have seen: everything
+    /// answered before it began, and nothing begun after it was answered.
     pub fn of(&self, call: &RecordedCall) -> (usize, usize) {
         let before = self.ended.partition_point(|(line, _)| *line < call.begun);
         let shortest = before.checked_sub(1).map_or(0, |last| self.ended[last].1);

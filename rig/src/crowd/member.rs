@@ -1,7 +1,6 @@
-//! One process of the crowd: threads that all work on one store, each picking what to do from
-//! what it has been told.
+//! A process of a crowd: threads that work on one store, each choosing calls by earlier answers.
 //!
-//! The process closes the store from time to time and opens it again while the others go on.
+//! The process closes and reopens the store from time to time while the others continue.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -14,45 +13,44 @@ use tine_sqlite::SqliteStore;
 use tine_store::Store;
 
 use super::calls::{self, CallAnswer, CallId, CallKind, CrowdCall, Picks};
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::defects::{Defect, Defective};
 use crate::marks::Marks;
 use crate::seeded::SeededRuntime;
+use crate::seeded_rng::SeededRng;
 
-/// Calls of a thread between opening the store and closing it.
-const SITTING: usize = 25;
-/// Turns and branches of a conversation that a thread remembers.
-const REMEMBERED: usize = 40;
+/// Calls of a thread between opening and closing the store.
+const CALLS_PER_SESSION: usize = 25;
+/// Turns and branches per conversation that a thread remembers.
+const MAX_REMEMBERED: usize = 40;
 
-/// What a process does.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Member {
     /// The store's folder.
     #[arg(long)]
     pub store: PathBuf,
-    /// The file into which all processes write what they begin and what they are told.
+    /// The history file of all processes.
     #[arg(long)]
     pub history: PathBuf,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long)]
     pub seed: u64,
     /// The number of the first thread.
     #[arg(long)]
     pub worker: u64,
-    /// Threads.
+    /// The number of threads.
     #[arg(long)]
     pub threads: usize,
-    /// Calls of each thread.
+    /// Calls per thread.
     #[arg(long)]
     pub calls: usize,
-    /// What is wrong with the store.
+    /// A defect to seed into the store.
     #[arg(long)]
     pub defect: Option<Defect>,
 }
 
 impl Member {
-    /// Returns the command that does this.
+    /// Returns the command line.
     pub fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
         command.arg("--store").arg(&self.store).arg("--history").arg(&self.history);
@@ -66,15 +64,15 @@ impl Member {
         command
     }
 
-    /// Does it.
-    pub fn run(&self) -> Result<(), Fault> {
+    /// Runs the threads.
+    pub fn run(&self) -> Result<(), RigError> {
         let history = Marks::open(&self.history)?;
         let mut hands: Vec<WorkerThread> = (self.worker..)
             .take(self.threads)
             .map(|worker| WorkerThread::new(self.seed, worker))
             .collect();
-        for from in (0..self.calls).step_by(SITTING) {
-            let to = self.calls.min(from + SITTING);
+        for from in (0..self.calls).step_by(CALLS_PER_SESSION) {
+            let to = self.calls.min(from + CALLS_PER_SESSION);
             let store = SqliteStore::open(&self.store)?;
             let store: Arc<dyn Store> = match self.defect {
                 Some(defect) => Arc::new(Defective::new(store, defect)),
@@ -94,26 +92,26 @@ impl Member {
                 for thread in threads {
                     thread.join().map_err(|_| "a thread panicked")??;
                 }
-                Ok::<(), Fault>(())
+                Ok::<(), RigError>(())
             })?;
         }
         Ok(())
     }
 }
 
-/// One thread, and what it knows.
+/// A thread, and what it has seen.
 struct WorkerThread {
     seed: u64,
     worker: u64,
     known: HashMap<ConversationId, KnownRecords>,
 }
 
-/// What a thread was told about a conversation.
+/// What a thread has seen of a conversation.
 #[derive(Default)]
 struct KnownRecords {
     turns: VecDeque<TurnId>,
     branches: VecDeque<Name>,
-    /// The end of `main`.
+    /// The tip of `main`.
     tip: Option<TurnId>,
 }
 
@@ -129,7 +127,7 @@ impl WorkerThread {
         store: Arc<dyn Store>,
         eyes: &Engine,
         history: &Marks,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RigError> {
         let runtime = SeededRuntime::new(self.seed, self.worker);
         let engine = runtime.engine(store);
         for number in numbers {
@@ -152,13 +150,13 @@ impl WorkerThread {
 
 impl KnownRecords {
     fn pick(&self, seed: u64, who: CallId, eyes: &Engine) -> Picks {
-        let mut chance = who.chance(seed, 13);
+        let mut rng = who.rng(seed, 13);
         let kind = calls::kind(seed, who);
         let turn = match kind {
             CallKind::Expecting => self.tip,
-            _ => one(&self.turns, &mut chance),
+            _ => one(&self.turns, &mut rng),
         };
-        let mut picks = Picks { turn, branch: one(&self.branches, &mut chance), word: None };
+        let mut picks = Picks { turn, branch: one(&self.branches, &mut rng), word: None };
         if let (CallKind::Purge, Some(turn)) = (kind, turn) {
             let target = PurgeTarget::Turn(TurnRef::of(turn));
             let asked = eyes.purge(&Call::by("asking"), Purge { target, confirm: None });
@@ -175,12 +173,12 @@ impl KnownRecords {
     }
 }
 
-fn one<T: Clone>(from: &VecDeque<T>, chance: &mut Chance) -> Option<T> {
-    from.get(chance.below(from.len())).cloned()
+fn one<T: Clone>(from: &VecDeque<T>, rng: &mut SeededRng) -> Option<T> {
+    from.get(rng.below(from.len())).cloned()
 }
 
 fn remember<T>(known: &mut VecDeque<T>, new: Vec<T>) {
-    let skipped = new.len().saturating_sub(REMEMBERED);
+    let skipped = new.len().saturating_sub(MAX_REMEMBERED);
     known.extend(new.into_iter().skip(skipped));
-    known.drain(..known.len().saturating_sub(REMEMBERED));
+    known.drain(..known.len().saturating_sub(MAX_REMEMBERED));
 }

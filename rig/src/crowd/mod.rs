@@ -1,11 +1,11 @@
-//! Many processes with many threads on one store, all at once, and what they were told.
+//! Many processes and threads on one store at once, with a linearizability check.
 //!
-//! Every call and every answer is written down ([`history`]); afterwards there must be one order
-//! of the calls that explains all of it ([`judge`]). The seed decides what is asked for; who comes
-//! first is left to the machine, so a broken promise may need several runs to show again.
+//! Every call and every answer is recorded ([`history`]); there must be one order of the calls that
+//! explains all of them ([`checker`]). The seed decides the calls, the machine decides their order, so
+//! a violation may need several runs to occur again.
 //!
-//! Rounds differ in who takes part: processes with many threads each, one process, processes
-//! with one thread each, and one with many beside several with one.
+//! Rounds differ in their processes and threads: processes with many threads each, one process,
+//! processes with one thread each, and one with many beside several with one.
 
 mod calls;
 mod checker;
@@ -14,49 +14,47 @@ pub mod member;
 
 use std::time::{Duration, Instant};
 
-use crate::Fault;
-use crate::chance::Chance;
+use crate::RigError;
 use crate::defects::Defect;
 use crate::programs::{Programs, scratch};
 use crate::report::{BrokenGuarantee, Tally, Violation};
+use crate::seeded_rng::SeededRng;
 use crate::workload::{self, Exit};
 use member::Member;
 
-/// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Goes on for so many seconds, however many calls that makes.
+    /// Runs for this many seconds instead of a number of calls.
     #[arg(long)]
     pub seconds: Option<u64>,
-    /// Goes on until so many calls were made.
+    /// Runs until this many calls were made.
     #[arg(long, default_value_t = 20_000)]
     pub calls: usize,
-    /// Calls of a round, on a store of its own. Looking at a history takes the longer for each
-    /// call the longer it is.
+    /// Calls per round, each on a new store. Checking takes longer per call in a longer history.
     #[arg(long, default_value_t = 1_600)]
     pub round: usize,
-    /// Threads of a process.
+    /// Threads per process.
     #[arg(long, default_value_t = 8)]
     pub threads: usize,
-    /// Processes.
+    /// Processes per round.
     #[arg(long, default_value_t = 4)]
     pub processes: usize,
-    /// Where every choice comes from.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Stops at the first broken promise.
+    /// Stops at the first violation.
     #[arg(long)]
     pub stop: bool,
-    /// What is wrong with the store.
+    /// A defect to seed into the store.
     #[arg(long)]
     pub defect: Option<Defect>,
 }
 
-/// One round in so many tells of its progress.
-const TOLD: usize = 10;
+/// Progress is printed after this many rounds.
+const PROGRESS_INTERVAL: usize = 10;
 
-/// Lets crowds loose, and looks.
-pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+/// Runs rounds and checks their histories.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, RigError> {
     let started = Instant::now();
     let mut tally = Tally::default();
     loop {
@@ -68,7 +66,7 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
             return Ok(tally);
         }
         let number = tally.cases;
-        let seed = Chance::at(options.seed ^ 0xc0de, &[u64::try_from(number)?]).number();
+        let seed = SeededRng::at(options.seed ^ 0xc0de, &[u64::try_from(number)?]).number();
         tally.cases += 1;
         match round(programs, options, seed, &shape(options, number))? {
             Ok(calls) => tally.calls += calls,
@@ -79,10 +77,10 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
                     "crowd --seconds 60 --threads {threads} --processes {processes} --seed {seed}"
                 );
                 let what = format!("round {number}: {}", violation.what);
-                tally.broke(Violation { what, replay, ..violation });
+                tally.record_violation(Violation { what, replay, ..violation });
             }
         }
-        if tally.cases.is_multiple_of(TOLD) {
+        if tally.cases.is_multiple_of(PROGRESS_INTERVAL) {
             let broken = tally.broken.iter().sum::<usize>();
             let since = started.elapsed().as_secs_f64();
             eprintln!(
@@ -93,7 +91,7 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
     }
 }
 
-/// Returns how many threads each process of a round has.
+/// Returns the number of threads of each process of a round.
 fn shape(options: &Options, number: usize) -> Vec<usize> {
     let Options { threads, processes, .. } = *options;
     match number % 4 {
@@ -104,13 +102,13 @@ fn shape(options: &Options, number: usize) -> Vec<usize> {
     }
 }
 
-/// Returns one crowd on a new store; answers how many calls were explained.
+/// Runs one round on a new store; returns the number of calls that were explained.
 fn round(
     programs: &Programs,
     options: &Options,
     seed: u64,
     shape: &[usize],
-) -> Result<Result<usize, Violation>, Fault> {
+) -> Result<Result<usize, Violation>, RigError> {
     let mut scratch = scratch()?;
     let (store, history) = (scratch.path().join("store"), scratch.path().join("history"));
     let workers: usize = shape.iter().sum();
@@ -140,14 +138,14 @@ fn round(
     if let Some(violation) = crashed {
         return Ok(Err(violation));
     }
-    let judged = match history::read(&history) {
+    let checked = match history::read(&history) {
         Ok(calls) => checker::check(&store, seed, &calls)?.map(|()| calls.len()),
         Err(violation) => Err(violation),
     };
-    if judged.is_err() && options.defect.is_none() {
+    if checked.is_err() && options.defect.is_none() {
         // Who came first cannot be had again from the seed.
         scratch.disable_cleanup(true);
         eprintln!("kept: {}", scratch.path().display());
     }
-    Ok(judged)
+    Ok(checked)
 }

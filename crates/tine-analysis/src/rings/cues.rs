@@ -13,7 +13,7 @@ pub(crate) enum CueKind {
     Correction,
     /// Something offered at the end of an answer.
     Offer,
-    /// A statement, though it begins like something else.
+    /// A statement that begins like something else.
     Statement,
 }
 
@@ -30,7 +30,6 @@ pub(crate) struct CuePositions {
     last: PhraseTrie,
 }
 
-/// All cues of a language.
 #[derive(Default)]
 pub(crate) struct Cues {
     question: CuePositions,
@@ -47,18 +46,18 @@ pub(crate) struct Cues {
     standalone_words: Vec<String>,
 }
 
-/// In a sentence of nothing but certain phrases: a phrase that counts, or one that may stand by.
+/// Tags of phrases in a formula: at least one must count, and fillers may accompany it.
 const COUNTS: u8 = 0;
-const STANDS_BY: u8 = 1;
+const FILLER: u8 = 1;
 
-/// How many openings are taken away from a sentence.
+/// The maximum number of openings that are removed from a sentence.
 const MAX_OPENINGS: usize = 6;
 
-/// The longest sentence that can be nothing but certain phrases, in bytes.
+/// The longest formula, in bytes.
 const MAX_FORMULA_BYTES: usize = 160;
 
 impl Cues {
-    /// Reads a list: `sort place: phrase | phrase`.
+    /// Parses a list: `kind position: phrase | phrase`.
     pub fn new(list: &'static str) -> Self {
         let mut cues = Self::default();
         for line in lines(list) {
@@ -78,8 +77,8 @@ impl Cues {
     fn add(&mut self, head: &str, phrase: &str) {
         match head {
             "skip first" => return self.skip.add(phrase, COUNTS),
-            "filler" => return self.thanks.add(phrase, STANDS_BY),
-            "greeting filler" => return self.hello.add(phrase, STANDS_BY),
+            "filler" => return self.thanks.add(phrase, FILLER),
+            "greeting filler" => return self.hello.add(phrase, FILLER),
             "acknowledgement whole" => return self.thanks.add(phrase, COUNTS),
             "greeting whole" => return self.hello.add(phrase, COUNTS),
             _ => {}
@@ -102,7 +101,7 @@ impl Cues {
         }
     }
 
-    /// Words that alone are a sentence of this language.
+    /// Returns words that are complete sentences.
     pub fn standalone_words(&self) -> impl Iterator<Item = &String> {
         self.standalone_words.iter()
     }
@@ -131,12 +130,12 @@ impl Cues {
         self.beginning(sort, openings) > 0
     }
 
-    /// Returns whether a cue stands anywhere in a sentence.
+    /// Returns whether a sentence contains a cue.
     pub fn contains(&self, sort: CueKind, plain: &str) -> bool {
         self.places(sort).any.occur_in(plain)
     }
 
-    /// Returns whether a cue that leaves no doubt stands anywhere in a sentence.
+    /// Returns whether a sentence contains a cue that is strong evidence.
     pub fn contains_strong(&self, sort: CueKind, plain: &str) -> bool {
         self.places(sort).sure.occur_in(plain)
     }
@@ -147,7 +146,7 @@ impl Cues {
         self.places(sort).last.longest(&tail, 0).is_some()
     }
 
-    /// Returns a sentence, and what is left of it as openings are taken away one by one.
+    /// Returns a sentence and its remainders as openings are removed one by one.
     pub fn without_openings<'p>(&self, plain: &'p str) -> Vec<&'p str> {
         let mut rest = vec![plain];
         while let Some(found) = rest.last().and_then(|last| self.skip.longest(last, 0)) {
@@ -160,12 +159,12 @@ impl Cues {
         rest
     }
 
-    /// Returns whether a sentence is nothing but thanks, agreement and the like.
+    /// Returns whether a sentence consists of thanks, agreement and the like.
     pub fn is_acknowledgement(&self, plain: &str) -> bool {
         is_formula(&self.thanks, plain)
     }
 
-    /// Returns whether a sentence is nothing but a greeting.
+    /// Returns whether a sentence consists of greetings.
     pub fn is_greeting(&self, plain: &str) -> bool {
         is_formula(&self.hello, plain)
     }
@@ -177,12 +176,12 @@ impl Cues {
     }
 }
 
-/// Returns whether a text is a row of phrases, at least one of which counts.
+/// Returns whether a text is a formula: a sequence of phrases, at least one of which counts.
 fn is_formula(phrases: &PhraseTrie, plain: &str) -> bool {
     if plain.is_empty() || plain.len() > MAX_FORMULA_BYTES {
         return false;
     }
-    // For each byte: whether a row of phrases ends there, and whether one of them counts.
+    // For each byte: whether a sequence of fillers ends there, and one with a phrase that counts.
     let mut reached = vec![[false; 2]; plain.len() + 1];
     reached[0][0] = true;
     for start in 0..plain.len() {

@@ -8,7 +8,7 @@ use crate::rings::lists::{self, lines};
 use crate::rings::phrases::{PhraseTrie, starts};
 use crate::rings::sentences::Sentence;
 
-/// The longest ending of a compound that is looked at, in characters.
+/// The longest ending of a compound, in characters.
 const MAX_ENDING: usize = 24;
 
 /// Words that indicate facets, in one language.
@@ -17,13 +17,13 @@ pub(crate) struct Lexicon {
     words: PhraseTrie,
     /// Words that indicate a facet in questions only.
     in_questions: PhraseTrie,
-    /// Last parts of compounds, backwards.
+    /// Last parts of compounds, reversed.
     endings: PhraseTrie,
     has_endings: bool,
 }
 
 impl Lexicon {
-    /// Reads a list: `facet: word stem* *ending two_words ?asked`.
+    /// Parses a list: `facet: word stem* *ending two_words ?asked`.
     pub fn new(list: &'static str) -> Self {
         let mut lexicon = Self::default();
         for line in lines(list) {

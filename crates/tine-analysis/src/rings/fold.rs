@@ -1,4 +1,4 @@
-//! Text as the word lists know it: lower case, no accents, one spelling of apostrophes and widths.
+//! Folds text for the word lists: lower case, no accents, one form of apostrophes and widths.
 
 use unicode_normalization::char::{compose, decompose_canonical};
 
@@ -40,7 +40,7 @@ fn base(symbol: char) -> char {
     letter.to_lowercase().next().unwrap_or(letter)
 }
 
-/// A voicing mark that stands apart from its kana.
+/// Combines a voicing mark with the kana before it.
 fn voice(mark: char, out: &mut String) {
     if let Some(voiced) = out.chars().next_back().and_then(|kana| compose(kana, mark)) {
         out.pop();

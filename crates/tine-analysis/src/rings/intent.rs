@@ -1,7 +1,7 @@
-//! What a turn wants.
+//! Determines the intent of a turn.
 //!
-//! Each sentence is read by the cues of its language. The last sentence that asks, wants or settles
-//! something gives the turn its intent: a long story that ends in a request is a request.
+//! Each sentence is classified by the cues of its language. The last question, request or decision
+//! determines the intent: a long story that ends in a request is a request.
 
 use tine_core::rings::Intent;
 
@@ -12,18 +12,18 @@ use crate::rings::script::is_east_asian;
 use crate::rings::segments::SegmentBlock;
 use crate::rings::sentences::Sentence;
 
-/// A turn of up to this many sentences is read as a whole; of a longer one, its ends.
+/// The most sentences of a turn that is read as a whole; of a longer one, only both ends are read.
 const SHORT_TURN: usize = 8;
 
-/// An acknowledgement may say this many more words.
+/// The most words of an acknowledgement with a remark.
 const SHORT_REMARK_WORDS: usize = 12;
 
-/// What one sentence does.
+/// The speech act of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Question,
     Request,
-    /// A bare imperative, which may also be a step of some instructions.
+    /// An imperative, which may be a step of instructions.
     Instruction,
     Decision,
     Correction,
@@ -51,7 +51,7 @@ pub(crate) fn intent(sentences: &[Sentence<'_>]) -> Intent {
     settle(&acts, words, count > SHORT_TURN)
 }
 
-/// Returns the intent of a turn by what its sentences do.
+/// Returns the intent of a turn, given the acts of its sentences.
 fn settle(acts: &[Act], words: usize, long: bool) -> Intent {
     let all = |some: &[Act]| !acts.is_empty() && acts.iter().all(|act| some.contains(act));
     if all(&[Act::Greeting]) {
@@ -85,7 +85,6 @@ fn settle(acts: &[Act], words: usize, long: bool) -> Intent {
     }
 }
 
-/// What a sentence does.
 fn act(sentence: &Sentence<'_>) -> Act {
     let cues = &lists::of(sentence.language).cues;
     let plain = sentence.plain.text.as_str();
@@ -124,7 +123,7 @@ fn act(sentence: &Sentence<'_>) -> Act {
     }
 }
 
-/// Returns a greeting with a name of one or two words behind it.
+/// Returns whether a sentence is a greeting with a name of one or two words.
 fn greets_by_name(cues: &Cues, sentence: &Sentence<'_>) -> bool {
     let named = |name: &str| name.split(' ').count() <= 2;
     let mut last = sentence.text.split_whitespace().rev();
@@ -132,7 +131,7 @@ fn greets_by_name(cues: &Cues, sentence: &Sentence<'_>) -> bool {
         && last.next().is_some_and(|word| word.starts_with(char::is_uppercase))
 }
 
-/// What a sentence with a question mark does.
+/// Classifies a sentence with a question mark.
 fn asked(cues: &Cues, plain: &str, openings: &[&str]) -> Act {
     let wants = cues.begins(CueKind::Request, openings)
         || cues.contains(CueKind::Request, plain)
@@ -147,7 +146,7 @@ fn asked(cues: &Cues, plain: &str, openings: &[&str]) -> Act {
     }
 }
 
-/// What a sentence without a question mark does, once the plainest cues are ruled out.
+/// Classifies a sentence without a question mark that has none of the clearest cues.
 fn statement_act(sentence: &Sentence<'_>, cues: &Cues, plain: &str, openings: &[&str]) -> Act {
     let rest = openings.last().copied().unwrap_or(plain);
     let wants = cues.beginning(CueKind::Request, openings);
@@ -170,7 +169,7 @@ fn statement_act(sentence: &Sentence<'_>, cues: &Cues, plain: &str, openings: &[
     }
 }
 
-/// Returns whether a sentence asks, with a mark or without.
+/// Returns whether a sentence is a question, with or without a question mark.
 pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
     let cues = &lists::of(sentence.language).cues;
     let openings = cues.without_openings(&sentence.plain.text);
@@ -179,14 +178,14 @@ pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
             && !cues.begins(CueKind::Statement, &openings))
 }
 
-/// Returns whether a sentence ends with a question mark, or has one of the marks that stand before.
+/// Returns whether a sentence ends with a question mark, or contains an opening one.
 fn asks(text: &str) -> bool {
     let closing = |it: char| !matches!(it, '?' | '？' | '⁇' | '⁉') && !it.is_alphanumeric();
     text.trim_end_matches(closing).ends_with(['?', '？', '⁇', '⁉']) || text.contains('¿')
 }
 
-/// Returns a sentence that begins with what can only be a command: a verb in its base form in
-/// English; in the others a word that no article stands before, and one behind.
+/// Returns whether a sentence begins with an imperative: in English a verb in its base form, in other
+/// languages a word before an article.
 fn is_imperative(language: Language, rest: &str) -> bool {
     const NO_OBJECT: &str = "is are was were has have had will would can could should may might \
         isn't aren't wasn't of seems looks does did says said shows suggests states";
@@ -224,7 +223,7 @@ fn is_east_asian_text(plain: &str) -> bool {
     plain.chars().any(is_east_asian)
 }
 
-/// Words, or in scripts without spaces pairs of characters.
+/// Counts words, or in scripts without spaces pairs of characters.
 fn length(plain: &str) -> usize {
     let east_asian = plain.chars().filter(|it| is_east_asian(*it)).count();
     plain.split(' ').count() + east_asian / 2

@@ -12,29 +12,28 @@ use crate::rings::sentences::Sentence;
 use crate::rings::tokens::{RingToken, TokenKind, tokens};
 use crate::rings::{Keyword, MAX_KEYWORDS, Span};
 
-/// The most words of a phrase.
+/// The maximum number of words in a phrase.
 const MAX_PHRASE: usize = 3;
 
-/// A word that occurs in phrases only is left out when there are this many better keywords.
+/// The number of better keywords at which a word that occurs only in phrases is left out.
 const ENOUGH: usize = 8;
 
-/// The weight of a phrase of weak words, which is meaningful as a whole: `best time`.
+/// The weight of a phrase of weak words, such as `best time`.
 const WEAK_PHRASE: u64 = 1_000;
 
-/// One part in this many of the best candidate's score is too little to be a keyword.
+/// A candidate must have more than the best score divided by this.
 const LEAST_SHARE: u64 = 12;
 
-/// Statistics of a candidate.
 struct KeywordCandidate {
     text: String,
     span: Span,
-    /// Of its words, on average, in thousandths.
+    /// The average weight of its words, in thousandths.
     weight: u64,
     words: u64,
     count: u64,
-    /// How often it occurs other than as a part of a phrase.
+    /// How often it occurs outside of phrases.
     alone: u64,
-    /// In how many sentences.
+    /// The number of sentences with it.
     sentences: u64,
     first: usize,
     last: usize,
@@ -42,7 +41,7 @@ struct KeywordCandidate {
     neighbours: HashSet<u64>,
 }
 
-/// Returns the keywords of a text, given its sentences: the best first.
+/// Returns the keywords of a text, the best first.
 pub(crate) fn keywords(text: &str, sentences: &[Sentence<'_>]) -> Vec<Keyword> {
     let mut counts = CandidateCounts { text, candidates: HashMap::new() };
     for (no, sentence) in sentences.iter().enumerate() {
@@ -60,7 +59,7 @@ pub(crate) fn keywords(text: &str, sentences: &[Sentence<'_>]) -> Vec<Keyword> {
     best(ranked)
 }
 
-/// Returns the best candidates, without those that say too little.
+/// Returns the best candidates, without those with low scores.
 fn best(ranked: Vec<(u64, KeywordCandidate)>) -> Vec<Keyword> {
     let least = ranked.first().map_or(0, |(score, _)| score / LEAST_SHARE);
     let mut found = Vec::new();
@@ -156,8 +155,8 @@ impl CandidateCounts<'_> {
     }
 }
 
-/// Returns a German noun behind an adjective, whose ending hangs on the sentence: the noun is the
-/// keyword.
+/// Returns whether a phrase is a German noun after an adjective. The adjective is inflected, so the noun
+/// is the keyword.
 fn is_described(phrase_tokens: &[RingToken], language: Language) -> bool {
     let noun = phrase_tokens.last().is_some_and(|it| it.kind != TokenKind::Weak);
     language == Language::German
@@ -176,7 +175,6 @@ struct PhraseRange {
     end: usize,
 }
 
-/// Returns the phrases of a sentence.
 fn phrases(tokens: &[RingToken], language: Language) -> Vec<PhraseRange> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -197,13 +195,13 @@ fn phrases(tokens: &[RingToken], language: Language) -> Vec<PhraseRange> {
     found
 }
 
-/// Returns whether a phrase that begins at a word goes on with another.
+/// Returns whether a phrase continues with a word.
 fn joins(tokens: &[RingToken], start: usize, at: usize, language: Language) -> bool {
     let (before, next) = (&tokens[at - 1], &tokens[at]);
     if !next.joined {
         return false;
     }
-    // `base de données`: one small word inside, between two that are keywords themselves.
+    // `base de données`: a small word between two keywords.
     if next.links {
         let behind = tokens.get(at + 1).filter(|it| it.joined);
         let is_noun = |it: &RingToken| it.kind == TokenKind::Word;
@@ -238,7 +236,7 @@ fn joins(tokens: &[RingToken], start: usize, at: usize, language: Language) -> b
     }
 }
 
-/// Cuts a long phrase into short ones: what matters stands at its end.
+/// Splits a long phrase; the important words are at its end.
 fn split(start: usize, end: usize, found: &mut Vec<PhraseRange>) {
     let mut pieces = Vec::new();
     let mut end = end;
@@ -265,7 +263,7 @@ fn score(candidate: &KeywordCandidate, total: u64) -> u64 {
     let length = 100 + 25 * (candidate.words.max(1) - 1);
     let spread = 100 + 30 * candidate.sentences / total.max(1);
     let early = 100 + 30 / (1 + candidate.first as u64);
-    // Words that stand beside ever others are grammar that the lists do not know.
+    // A word with ever different neighbours is probably a function word that the lists lack.
     let steady = match candidate.count {
         0..=2 => 100,
         count => 120 - (20 * candidate.neighbours.len() as u64 / count).min(40),
@@ -280,7 +278,7 @@ fn score(candidate: &KeywordCandidate, total: u64) -> u64 {
     factors.into_iter().fold(often, |score, factor| score * factor / 100)
 }
 
-/// Returns one and the binary logarithm of a count, in hundredths, straight between powers of two.
+/// Returns 1 plus the binary logarithm of a count, in hundredths, linear between powers of two.
 fn frequency(count: u64) -> u64 {
     let count = count.max(1);
     let whole = u64::from(count.ilog2());
@@ -288,7 +286,7 @@ fn frequency(count: u64) -> u64 {
     100 + 100 * whole + 100 * (count - power) / power
 }
 
-/// What forms of one word have in common.
+/// Returns the common stem of the forms of a word.
 fn stem(folded: &str, language: Language) -> String {
     let strip = |endings: &[&str], least: usize| {
         let fits =
@@ -312,7 +310,7 @@ fn stem(folded: &str, language: Language) -> String {
     }
 }
 
-/// The same number for the same word on every machine.
+/// Hashes a word (FNV-1a), equally on every machine.
 fn fingerprint(word: &str) -> u64 {
     let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     word.bytes().fold(0xcbf2_9ce4_8422_2325, mix)

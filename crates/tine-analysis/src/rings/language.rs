@@ -1,6 +1,6 @@
-//! Which language a sentence is in.
+//! Detects the language of a sentence.
 //!
-//! Scripts tell Chinese and Japanese; the small words that every sentence has tell the others.
+//! Chinese and Japanese are detected by script, other languages by their most common words.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::rings::lists;
 use crate::rings::script::{is_han, is_kana};
 
-/// A language that there are lists for.
+/// A language with word lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     English,
@@ -18,11 +18,11 @@ pub(crate) enum Language {
     Spanish,
     Chinese,
     Japanese,
-    /// One that there are no lists for.
+    /// A language without lists.
     Other,
 }
 
-/// The languages that are told by their words, in the order in which ties are settled.
+/// The languages that are detected by words; the first wins a tie.
 const SPACED: [Language; 4] =
     [Language::English, Language::German, Language::French, Language::Spanish];
 
@@ -36,10 +36,10 @@ pub(crate) struct Votes {
     letters: u32,
 }
 
-/// Twelve for a word of one language, less for one that several have.
+/// The vote of a word of one language; a word of several languages splits it.
 const WHOLE_VOTE: u32 = 12;
 
-/// For a letter with a mark.
+/// The vote of an accented letter.
 const LETTER_VOTE: u32 = 6;
 
 static VOTES: LazyLock<FxHashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::new(|| {
@@ -59,7 +59,7 @@ static VOTES: LazyLock<FxHashMap<&'static str, [u32; SPACED.len()]>> = LazyLock:
 });
 
 impl Votes {
-    /// Counts the words of a sentence, and the letters that few languages have.
+    /// Counts the words of a sentence, and letters that occur in few languages.
     pub fn of(text: &str, plain: &str) -> Self {
         let mut votes = Self::default();
         for symbol in text.chars().filter(|it| !it.is_ascii()) {
@@ -95,7 +95,7 @@ impl Votes {
         votes
     }
 
-    /// Adds others.
+    /// Adds the votes of another sentence.
     pub fn add(&mut self, other: &Self) {
         self.spaced.iter_mut().zip(other.spaced).for_each(|(sum, it)| *sum += it);
         self.words += other.words;
@@ -104,7 +104,7 @@ impl Votes {
         self.letters += other.letters;
     }
 
-    /// Returns the language of the whole.
+    /// Returns the language of a whole text.
     pub fn language(&self) -> Language {
         self.within(None)
     }

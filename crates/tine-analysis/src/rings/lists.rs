@@ -1,4 +1,4 @@
-//! The word lists of each language, read once.
+//! The word lists of each language.
 
 use std::sync::LazyLock;
 
@@ -13,17 +13,13 @@ use crate::rings::phrases::PhraseTrie;
 /// Folded words.
 pub(crate) type WordSet = FxHashSet<String>;
 
-/// What is known of one language.
 pub(crate) struct Lists {
-    /// In no keyword.
+    /// Words that are in no keyword.
     pub stop: WordSet,
-    /// Little alone.
+    /// Words that are keywords only in phrases.
     pub weak: WordSet,
-    /// Verbs.
     pub verbs: WordSet,
-    /// Cues of intents.
     pub cues: Cues,
-    /// Words of facets.
     pub facets: Lexicon,
 }
 
@@ -46,22 +42,22 @@ static SPANISH: LazyLock<Lists> = lists!("es");
 static CHINESE: LazyLock<Lists> = lists!("zh");
 static JAPANESE: LazyLock<Lists> = lists!("ja");
 
-/// What tells facets in every language.
+/// Words that indicate facets in every language.
 pub(crate) static ANY_FACETS: LazyLock<Lexicon> =
     LazyLock::new(|| Lexicon::new(include_str!("lists/any/facets.txt")));
 
-/// Units behind numbers.
+/// Units after numbers.
 pub(crate) static UNITS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/any/units.txt")));
 
-/// Japanese nouns that are not written in one script.
+/// Japanese nouns in mixed scripts.
 pub(crate) static JAPANESE_NOUNS: LazyLock<PhraseTrie> = LazyLock::new(|| {
     let mut nouns = PhraseTrie::default();
     words(include_str!("lists/ja/mixed.txt")).iter().for_each(|noun| nouns.add(noun, 0));
     nouns
 });
 
-/// What is known of a language; of an unknown one, English stands in.
+/// Returns the lists of a language; English for an unknown one.
 pub(crate) fn of(language: Language) -> &'static Lists {
     match language {
         Language::English | Language::Other => &ENGLISH,

@@ -20,14 +20,14 @@ mod tokens;
 
 pub use tine_core::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
 
-/// Name and version of the extractor: every change of any output raises the version. Without the
+/// Name and version of the extractor; any change of the output requires a new version. Without the
 /// dictionary of the feature `cjk`, Chinese text has other keywords, so the name differs.
 pub const EXTRACTOR: &str = if cfg!(feature = "cjk") { "rings/1" } else { "rings/1-basic" };
 
-/// The most keywords that a turn has.
+/// The maximum number of keywords of a turn.
 pub const MAX_KEYWORDS: usize = 16;
 
-/// The most segments that a turn has; the last takes the rest of the text.
+/// The maximum number of segments of a turn; the last one takes the rest of the text.
 pub const MAX_SEGMENTS: usize = 4_096;
 
 /// Returns the rings of a text.
@@ -53,7 +53,7 @@ pub fn rings(text: &str) -> Rings {
     }
 }
 
-/// Returns where segments lie; beyond the bound, the last takes the rest.
+/// Returns the spans of segments; beyond the maximum, the last one takes the rest.
 fn spans(text: &str, segments: &[segments::Segment]) -> Vec<Span> {
     let (mut byte, mut at) = (0, 0);
     let mut scalars = |to: usize| {

@@ -17,16 +17,15 @@ pub(crate) struct PhraseTrie {
 #[derive(Clone, Copy)]
 struct PhraseEnd {
     tag: u8,
-    /// Whether the word may go on.
+    /// Whether the word may continue.
     open: bool,
 }
 
 /// A phrase that was found.
 #[derive(Clone, Copy)]
 pub(crate) struct PhraseMatch {
-    /// The end of the phrase, or of the whole word where a stem was found.
+    /// The end of the phrase, or of the whole word if a stem was found.
     pub end: usize,
-    /// The tag of the phrase.
     pub tag: u8,
 }
 
@@ -70,7 +69,7 @@ impl PhraseTrie {
         longest
     }
 
-    /// Returns how many characters the longest phrase has that some characters begin with.
+    /// Returns the length of the longest phrase at the beginning of the characters.
     pub fn longest_of(&self, symbols: &[char]) -> Option<usize> {
         let (mut node, mut longest) = (0, None);
         for (no, symbol) in symbols.iter().enumerate() {
@@ -81,13 +80,13 @@ impl PhraseTrie {
         longest
     }
 
-    /// Returns whether any phrase stands anywhere.
+    /// Returns whether a text contains a phrase.
     pub fn occur_in(&self, text: &str) -> bool {
         starts(text).any(|start| self.longest(text, start).is_some())
     }
 }
 
-/// Returns where words begin; in scripts without spaces, every character.
+/// Returns the starts of words; in scripts without spaces, of every character.
 pub(crate) fn starts(text: &str) -> impl Iterator<Item = usize> {
     let mut before = None;
     text.char_indices().filter_map(move |(at, symbol)| {

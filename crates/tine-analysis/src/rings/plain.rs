@@ -1,20 +1,19 @@
-//! A sentence as cues and lexicons read it: folded, words parted by single spaces, punctuation gone.
+//! Normalizes a sentence for cues and lexicons: folded, with single spaces and no punctuation.
 
 use crate::rings::script::{is_east_asian, is_word};
 use crate::rings::{Span, fold};
 
-/// A sentence without what does not matter.
+/// A normalized sentence.
 #[derive(Default)]
 pub(crate) struct Plain {
     /// The folded text.
     pub text: String,
-    /// For each byte of the text, the character that it came from, counted from the beginning of
-    /// the whole turn; and one behind the end.
+    /// For each byte of the text, the index of its character in the turn; and one for the end.
     origin: Vec<usize>,
 }
 
 impl Plain {
-    /// Reads a sentence that begins at a character of its turn.
+    /// Normalizes a sentence that begins at a character of its turn.
     pub fn new(sentence: &str, start: usize) -> Self {
         let mut plain = Self::default();
         let mut symbols = sentence.chars().enumerate().peekable();
@@ -45,7 +44,7 @@ impl Plain {
         plain
     }
 
-    /// Returns where a range of bytes of the text comes from.
+    /// Returns the characters of the turn for a range of bytes.
     pub fn span(&self, from: usize, to: usize) -> Span {
         let end = self.origin[to.saturating_sub(1).max(from)] + 1;
         Span { start: self.origin[from], end }
@@ -57,7 +56,7 @@ impl Plain {
     }
 }
 
-/// Returns whether a word ends or begins between two characters.
+/// Returns whether there is a word boundary between two characters.
 pub(crate) fn is_boundary(before: Option<char>, following: Option<char>) -> bool {
     !(before.is_some_and(is_word) && following.is_some_and(is_word))
 }

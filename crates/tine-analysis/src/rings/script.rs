@@ -1,33 +1,30 @@
-//! What sort of character a character is.
+//! Classifies characters by script.
 
-/// Chinese characters.
+/// Returns whether a character is a Chinese character.
 pub(crate) fn is_han(symbol: char) -> bool {
     matches!(symbol, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}' | '々' | '〇' | 'ヶ')
 }
 
-/// Hiragana, with its marks.
 pub(crate) fn is_hiragana(symbol: char) -> bool {
     matches!(symbol, '\u{3041}'..='\u{309f}')
 }
 
-/// Katakana, with its marks.
 pub(crate) fn is_katakana(symbol: char) -> bool {
     matches!(symbol, '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}'
         | '\u{ff66}'..='\u{ff9f}')
 }
 
-/// Kana of either sort.
 pub(crate) fn is_kana(symbol: char) -> bool {
     is_hiragana(symbol) || is_katakana(symbol)
 }
 
-/// Scripts that are written without spaces, and cut into words here.
+/// Returns whether a character belongs to a script without spaces.
 pub(crate) fn is_east_asian(symbol: char) -> bool {
     is_han(symbol) || is_kana(symbol)
 }
 
-/// Letters and digits of words that spaces part, with marks that are written upon them.
+/// Returns whether a character is a letter, digit or mark of a script with spaces.
 pub(crate) fn is_word(symbol: char) -> bool {
     if symbol.is_ascii() {
         return symbol.is_ascii_alphanumeric();
@@ -35,7 +32,7 @@ pub(crate) fn is_word(symbol: char) -> bool {
     (symbol.is_alphanumeric() && !is_east_asian(symbol)) || is_mark(symbol)
 }
 
-/// Accents and vowel signs that stand apart from their letters.
+/// Returns whether a character is a combining accent or vowel sign.
 pub(crate) fn is_mark(symbol: char) -> bool {
     matches!(symbol, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5c7}'
         | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{900}'..='\u{903}'

@@ -1,8 +1,8 @@
-//! Cuts a text into sentences.
+//! Splits a text into sentences.
 //!
-//! The rules are those of Unicode (UAX #29), but: a fenced block of code is one piece; a line that
-//! was broken at the margin goes on in the next; the point of an abbreviation, of an ordinal or of
-//! a list's number ends nothing.
+//! The rules are those of Unicode (UAX #29), except that a fenced block of code is one segment, a
+//! wrapped line continues in the next one, and the period of an abbreviation, an ordinal or a list
+//! number ends no sentence.
 
 use std::ops::Range;
 
@@ -13,13 +13,11 @@ use crate::rings::fold::fold;
 /// A sentence, or a block of code.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    /// Its bytes, without white space around it.
+    /// The bytes, without surrounding white space.
     pub at: Range<usize>,
-    /// What it is.
     pub block: SegmentBlock,
 }
 
-/// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentBlock {
     /// A sentence of running text.
@@ -32,15 +30,15 @@ pub(crate) enum SegmentBlock {
     Code,
 }
 
-/// A line at least this long may have been broken at the margin.
+/// The minimum length of a line that may be wrapped.
 const WRAPPED_LINE_BYTES: usize = 60;
 
-/// Folded, without their last point: those that end no sentence.
+/// Folded abbreviations that end no sentence, without the last period.
 const ABBREVIATIONS: &str = "mr mrs ms dr prof st vs e.g eg i.e ie approx dept vol z.b d.h u.a nr str hr \
     fr evtl ggf inkl vgl bsp tel abs p.ex mme mlle sra srta dra ud uds pag num aprox p.ej ee.uu gen rev sgt \
     capt lt gov sen ca cf resp";
 
-/// Returns the sentences of a text, in order: every character that is not white space lies in one.
+/// Returns the sentences of a text, in order. Every character that is not white space is in one.
 pub(crate) fn segments(text: &str) -> Vec<Segment> {
     let mut found = Vec::new();
     for (at, block) in blocks(text) {
@@ -52,7 +50,7 @@ pub(crate) fn segments(text: &str) -> Vec<Segment> {
     found
 }
 
-/// Fenced blocks of code, and paragraphs of lines that belong together.
+/// Returns fenced blocks of code, and paragraphs.
 fn blocks(text: &str) -> Vec<(Range<usize>, SegmentBlock)> {
     let mut found: Vec<(Range<usize>, SegmentBlock)> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -108,7 +106,6 @@ fn block(line: &str) -> SegmentBlock {
     }
 }
 
-/// The sentences of a paragraph.
 fn sentences(text: &str, at: Range<usize>, block: SegmentBlock, found: &mut Vec<Segment>) {
     let mut start = at.start;
     let mut open: Option<Range<usize>> = None;
@@ -129,7 +126,7 @@ fn sentences(text: &str, at: Range<usize>, block: SegmentBlock, found: &mut Vec<
     }
 }
 
-/// Returns whether a sentence goes on in the next piece: it ended with a point that ends nothing.
+/// Returns whether a sentence continues in the next piece, since its period ends no sentence.
 fn goes_on(before: &str, next: &str) -> bool {
     let line_text = before.trim_end();
     if before.ends_with('\n') && !line_text.ends_with(['.', '!', '?', '。', '！', '？']) {
@@ -149,7 +146,7 @@ fn goes_on(before: &str, next: &str) -> bool {
     is_number || is_initial || ABBREVIATIONS.split_whitespace().any(|it| it == folded)
 }
 
-/// Adds a piece without the white space around it, unless it is nothing else.
+/// Adds a segment without surrounding white space, unless it is blank.
 fn push(text: &str, at: Range<usize>, block: SegmentBlock, found: &mut Vec<Segment>) {
     let line_text = &text[at.clone()];
     let start = at.start + (line_text.len() - line_text.trim_start().len());
@@ -160,7 +157,7 @@ fn push(text: &str, at: Range<usize>, block: SegmentBlock, found: &mut Vec<Segme
     }
 }
 
-/// Returns the beginning of the grapheme cluster at a byte: a mark may hang on white space.
+/// Returns the beginning of the grapheme cluster at a byte: a mark may be attached to white space.
 fn whole_start(text: &str, start: usize, floor: usize) -> usize {
     let mut cursor = GraphemeCursor::new(start, text.len(), true);
     match cursor.is_boundary(text, 0) {

@@ -1,23 +1,21 @@
-//! A text as the rings are made from it: its sentences, each with its language.
+//! The sentences of a text, each with its language.
 
 use crate::rings::language::{Language, Votes};
 use crate::rings::plain::Plain;
 use crate::rings::segments::{Segment, SegmentBlock};
 
-/// One sentence, as everything but the cutting reads it.
 pub(crate) struct Sentence<'t> {
-    /// As it stands.
     pub text: &'t str,
-    /// Its first byte in the whole text.
+    /// The first byte in the whole text.
     pub byte: usize,
-    /// Its first character in the whole text.
+    /// The first character in the whole text.
     pub start: usize,
     pub block: SegmentBlock,
     pub language: Language,
     pub plain: Plain,
 }
 
-/// Reads the segments of a text. Code is left out, unless there is nothing else.
+/// Returns the sentences of a text, without code unless there is nothing else.
 pub(crate) fn sentences<'t>(text: &'t str, segments: &[Segment]) -> Vec<Sentence<'t>> {
     let only_code = segments.iter().all(|segment| segment.block == SegmentBlock::Code);
     let (mut byte, mut start) = (0, 0);

@@ -1,7 +1,7 @@
 //! Money and measures.
 //!
-//! A count of things ("three people") is no amount, nor is an age, a rate's "a month", or a
-//! stretch of time that says when ("in two weeks"); those phrases are taken before.
+//! A count of things ("three people") is not an amount, nor is an age, the "a month" of a rate, or a
+//! time expression ("in two weeks").
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -27,9 +27,9 @@ static SIGN: LazyLock<Regex> = LazyLock::new(|| {
 
 static UNIT: LazyLock<Regex> = LazyLock::new(|| {
     let all = UNITS.keys().chain(CURRENCIES.keys());
-    // Signs stand before figures or have no letters; here are the spellings in letters.
+    // Only spellings in letters; signs are matched separately.
     let mut units: Vec<&str> = all.map(String::as_str).filter(|unit| !unit.contains('$')).collect();
-    // The longest first: the first that fits is taken.
+    // The longest first, since the first alternative that matches is used.
     units.sort_by_key(|unit| (std::cmp::Reverse(unit.len()), *unit));
     let units = units.join("|");
     pattern(&format!(
@@ -37,7 +37,7 @@ static UNIT: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The amounts of a sentence, outside of what says when.
+/// Finds the amounts of a sentence, outside of time expressions.
 pub(super) fn find(sentence: &Sentence<'_>, times: &[TimeExpression], found: &mut Vec<FoundFact>) {
     static WISHED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -64,7 +64,7 @@ pub(super) fn find(sentence: &Sentence<'_>, times: &[TimeExpression], found: &mu
             }
             let unit =
                 captures.name("unit").or(captures.name("sign")).map_or("", |unit| unit.as_str());
-            // Pounds are money unless something weighs them.
+            // Pounds are money unless the sentence is about weight.
             let weighed = unit.eq_ignore_ascii_case("pound") && WEIGHT.is_match(text);
             let unit = if weighed { "lb" } else { unit };
             let Some((unit, money)) = canonical(unit) else { continue };
@@ -80,18 +80,18 @@ pub(super) fn find(sentence: &Sentence<'_>, times: &[TimeExpression], found: &mu
     }
 }
 
-/// "A month" and "an hour" say how often or are figures of speech.
+/// Returns whether a number is an article: "a month" is a rate or a figure of speech.
 fn is_article(words: &str) -> bool {
     matches!(words.to_ascii_lowercase().as_str(), "a" | "an")
 }
 
-/// Returns whether digits or letters touch the match: a version, a name, a larger number.
+/// Returns whether the match is part of a version, a name or a larger number.
 fn is_part_of_more(text: &str, at: &Range<usize>) -> bool {
     let before = text[..at.start].chars().next_back();
     let after = text[at.end..].chars().next();
     let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '#');
     let range_start = before.is_some_and(|c| joins(c) || matches!(c, '.' | ',' | ':' | '/'));
-    // The end of "2-3 weeks" is no amount of its own.
+    // The end of "2-3 weeks" is not a separate amount.
     let ranged = text[..at.start].ends_with(['-', '–'])
         && text[..at.start].trim_end_matches(['-', '–']).ends_with(|c: char| c.is_ascii_digit());
     ranged
@@ -101,14 +101,14 @@ fn is_part_of_more(text: &str, at: &Range<usize>) -> bool {
         })
 }
 
-/// "3 years old", "two days ago": an age, or a time.
+/// Returns whether an age or a time in the past follows: "3 years old", "two days ago".
 fn is_age_or_past(rest: &str) -> bool {
     static AFTER: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)^[\s-]*(?:old\b|ago\b|from now\b|of age\b|later\b)"));
     AFTER.is_match(rest)
 }
 
-/// "7 H" and "the 2 second time": a letter or a place in an order, not a unit.
+/// Returns whether a unit is a letter or an ordinal: "7 H", "the 2 second time".
 fn is_letter(text: &str, at: &Range<usize>, unit: &str) -> bool {
     let phrase = &text[at.clone()];
     let letter = phrase.chars().next_back().is_some_and(|c| c.is_ascii_uppercase());
@@ -136,12 +136,12 @@ fn value(captures: &regex::Captures<'_>) -> Option<Json> {
     if let Some(scale) = captures.name("scale") {
         value *= factor(scale.as_str());
     }
-    // Thousandths of thousandths are the noise of multiplying.
+    // Smaller fractions are rounding errors of the multiplication.
     let value = (value * 1e6).round() / 1e6;
     Number::try_from(value).ok().map(Json::from)
 }
 
-/// Returns a number in figures: a comma before three figures parts thousands, else it is a point.
+/// Parses digits: a comma before three digits separates thousands, another one is a decimal point.
 fn figure(text: &str) -> Option<f64> {
     let plain: String =
         text.chars().filter(|c| c.is_ascii_digit() || matches!(c, '.' | ',')).collect();
@@ -181,30 +181,12 @@ fn factor(scale: &str) -> f64 {
 
 /// Returns a number in words, up to ninety.
 pub(super) fn number_word(word: &str) -> Option<u32> {
-    const WORDS: &[(&str, u32)] = &[
-        ("one", 1),
-        ("two", 2),
-        ("three", 3),
-        ("four", 4),
-        ("five", 5),
-        ("six", 6),
-        ("seven", 7),
-        ("eight", 8),
-        ("nine", 9),
-        ("ten", 10),
-        ("eleven", 11),
-        ("twelve", 12),
-        ("fifteen", 15),
-        ("twenty", 20),
-        ("thirty", 30),
-        ("forty", 40),
-        ("fifty", 50),
-        ("sixty", 60),
-        ("seventy", 70),
-        ("ninety", 90),
-    ];
-    if word == "eighty" {
-        return Some(80);
+    const UNITS: &str = "one two three four five six seven eight nine ten eleven twelve";
+    const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
+    let position =
+        |list: &str| list.split(' ').zip(1..).find_map(|(it, no)| (it == word).then_some(no));
+    match word {
+        "fifteen" => Some(15),
+        _ => position(UNITS).or_else(|| Some(10 * (position(TENS)? + 1))),
     }
-    WORDS.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }

@@ -1,16 +1,16 @@
-//! Which day a phrase means.
+//! Resolves dates.
 //!
-//! A day of the week is the first such day behind the day on which it was said; with `next` it is
-//! that of the week that follows, weeks beginning on Monday; with `last` it is the nearest one
-//! before. A month and a day without a year are the next such date, today included. What cannot
-//! be told (a relative phrase without a day to count from, the 31st of June) is no date.
+//! A day of the week is the first such day after the reference date; with `next` it is in the next
+//! week, which begins on Monday; with `last` it is the nearest one before. A month and a day without
+//! a year are the next such date, today included. An unresolvable phrase (a relative date without a
+//! reference date, the 31st of June) is not a date.
 
 use chrono::{Datelike, Days, Months, NaiveDate};
 
-/// The last two digits of a year belong to this century.
+/// The century of years with two digits.
 const CENTURY: i32 = 2000;
 
-/// Today, tomorrow …: so many days behind the day it was said on.
+/// Returns the date a number of days after the reference date.
 pub(super) fn days_on(reference_date: Option<NaiveDate>, days: i64) -> Option<NaiveDate> {
     let reference_date = reference_date?;
     match u64::try_from(days) {
@@ -19,7 +19,7 @@ pub(super) fn days_on(reference_date: Option<NaiveDate>, days: i64) -> Option<Na
     }
 }
 
-/// In so many days, weeks, months or years.
+/// Returns the date a number of days, weeks, months or years after the reference date.
 pub(super) fn units_on(
     reference_date: Option<NaiveDate>,
     count: u32,
@@ -56,7 +56,7 @@ pub(super) fn weekday(
     days_on(reference_date, if which == "last" && days == 0 { -7 } else { days })
 }
 
-/// Returns a day of a month, of a year if there is one.
+/// Returns a day of a month, of the given year or the next one with that date.
 pub(super) fn date(
     reference_date: Option<NaiveDate>,
     year: Option<i32>,
@@ -68,14 +68,14 @@ pub(super) fn date(
         return NaiveDate::from_ymd_opt(year, month, day);
     }
     let reference_date = reference_date?;
-    // The 29th of February can be eight years away.
+    // The 29th of February may be eight years away.
     let mut years = reference_date.year()..=reference_date.year() + 8;
     years.find_map(|year| {
         NaiveDate::from_ymd_opt(year, month, day).filter(|date| *date >= reference_date)
     })
 }
 
-/// "The 14th": the next such day of a month.
+/// Returns the next date with a day of the month ("the 14th").
 pub(super) fn day_of_month(reference_date: Option<NaiveDate>, day: u32) -> Option<NaiveDate> {
     let reference_date = reference_date?;
     let first = reference_date.with_day(1)?;
@@ -85,7 +85,7 @@ pub(super) fn day_of_month(reference_date: Option<NaiveDate>, day: u32) -> Optio
     })
 }
 
-/// Returns the last day of the month or the week of the day, or of the next one.
+/// Returns the last day of the current or the next month or week.
 pub(super) fn end_of(
     reference_date: Option<NaiveDate>,
     unit: &str,
@@ -97,7 +97,7 @@ pub(super) fn end_of(
             let months = if next { 2 } else { 1 };
             reference_date.with_day(1)?.checked_add_months(Months::new(months))?.pred_opt()
         }
-        // The week of work ends on Friday, for whoever speaks on a weekday.
+        // On a weekday, the week ends on Friday.
         "week" => {
             let today = i64::from(reference_date.weekday().num_days_from_monday());
             let friday = if today > 4 { 6 - today } else { 4 - today };

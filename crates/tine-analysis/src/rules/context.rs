@@ -23,7 +23,6 @@ pub(super) enum TextSource {
     Document,
 }
 
-/// A sentence with its context.
 pub(super) struct SentenceContext<'a> {
     pub sentence: &'a Sentence<'a>,
     pub source: TextSource,
@@ -75,7 +74,7 @@ impl<'a> SentenceContext<'a> {
         self.clauses.iter().find(|clause| clause.contains(&byte)).cloned().unwrap_or(whole)
     }
 
-    /// Returns whether something stated at a byte is stated: not denied, supposed, asked or quoted.
+    /// Returns whether a clause is asserted: not negated, hypothetical, a question or quoted.
     pub fn is_stated(&self, byte: usize) -> bool {
         static UNREAL: LazyLock<Regex> = LazyLock::new(|| {
             pattern(concat!(
@@ -110,7 +109,7 @@ impl<'a> SentenceContext<'a> {
         self.quoted.iter().any(|quoted| quoted.contains(&byte))
     }
 
-    /// Returns a range without white space, punctuation and loose words at its ends.
+    /// Trims white space, punctuation and filler words from a range.
     pub fn trimmed(&self, at: Range<usize>) -> Range<usize> {
         static TAIL: LazyLock<Regex> = LazyLock::new(|| {
             pattern(concat!(
@@ -133,18 +132,18 @@ impl<'a> SentenceContext<'a> {
         }
     }
 
-    /// Returns the first phrase that says when inside of a range.
+    /// Returns the first time expression in a range.
     pub fn time_in(&self, at: &Range<usize>) -> Option<&TimeExpression> {
         self.times.iter().find(|time| time.at.start >= at.start && time.at.end <= at.end)
     }
 
-    /// Returns the person whose name ends where the words before a byte do.
+    /// Returns the person who is named right before a byte.
     pub fn person_before(&self, byte: usize) -> Option<&Mention> {
         let end = self.sentence.plain[..byte].trim_end().len();
         self.names.iter().find(|name| name.kind == names::NameKind::Person && name.at.end == end)
     }
 
-    /// Returns the person or the organisation whose name ends where the words before a byte do.
+    /// Returns the person or organisation that is named right before a byte.
     pub fn agent_before(&self, byte: usize) -> Option<&Mention> {
         let end = self.sentence.plain[..byte].trim_end().len();
         let acts = |name: &&Mention| {
@@ -159,7 +158,6 @@ impl<'a> SentenceContext<'a> {
     }
 }
 
-/// Returns the clauses of a sentence.
 fn clauses(sentence: &Sentence<'_>, times: &[TimeExpression]) -> Vec<Range<usize>> {
     static BREAK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(concat!(
@@ -188,7 +186,7 @@ fn clauses(sentence: &Sentence<'_>, times: &[TimeExpression]) -> Vec<Range<usize
             _ => true,
         };
         if ends && cut.start() >= start {
-            // The word that ties belongs to the clause that it begins.
+            // "If" and "unless" belong to the clause that they begin.
             let ties = mark == "if" || mark == "unless";
             let space = cut.as_str().len() - cut.as_str().trim_start().len();
             found.push(start..cut.start());
@@ -199,7 +197,7 @@ fn clauses(sentence: &Sentence<'_>, times: &[TimeExpression]) -> Vec<Range<usize
     found
 }
 
-/// Returns whether a comma ends a clause, by what follows; else it parts a list.
+/// Returns whether a comma ends a clause, by what follows, or separates a list.
 fn comma_ends(words: &[Word], next: usize) -> bool {
     const TIES: &str = "and but so or which who where because since although then plus";
     let Some(word) = words.get(next) else { return true };

@@ -1,4 +1,4 @@
-//! What was decided, also what was decided against.
+//! Decisions, for or against something.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use super::passage::{Section, SentenceBlock, pattern};
 
 const WHO: &str = r"(?:\b(?:i|we|they|he|she|you|everyone|everybody|the (?:team|board|committee|group|council|client|majority|company|family)|(?-i:\p{Lu}\p{Ll}[\p{L}-]*(?: \p{Lu}[\p{L}-]+)?))(?:\s+have|\s+has|['’]ve|['’]s)?\s+(?:(?:all|finally|also|now|both|just|already|eventually|unanimously|jointly|ultimately|then|have)\s+)*)";
 
-/// Verbs that choose: "let's go with", "we'll take".
+/// Verbs of choice: "let's go with", "we'll take".
 const CHOICE: &str = r"(?:go(?:ing)?(?: ahead)? with|use|using|take|keep|keeping|stick(?:ing)? (?:with|to)|switch(?:ing)? (?:to|from|over)|drop(?:ping)?|skip|choose|pick|adopt|mov(?:e|ing) (?:to|forward with|ahead with|away from)|stay(?:ing)? with|stay at|postpone|cancel|do without|opt for|standardi[sz]e on|settle on|make it|leave it at|go for|build on|start with|rely on|not (?:do|go|renew|hire|buy|use|take|sign|ship)|call it|limit|cap|run with|scrap)";
 
 static DECIDED: LazyLock<Regex> = LazyLock::new(|| {
@@ -26,7 +26,7 @@ static CHOSEN: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Choices that are plans when only "we'll" is before them.
+/// Verbs that are a decision after "let's" or "we won't", but only a plan after "we'll".
 static PROPOSED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?:let['’]?s\s+(?:(?:just|all|both|definitely|then)\s+)*(?P<what>(?:not\s+)?(?:host|replace|buy|hire|launch|name|have it|order|book|invite|hold|meet|paint|rent|sign|ship|split|get|add|remove|schedule|set|focus on|put))|we\s+(?P<wont>(?:won['’]t|will not|are not going to)\s+(?:renew|hire|buy|use|ship|sign|support|extend|order|book|offer|launch|invite|sell|attend|charge|change|move|pay|accept|switch|release|publish|host|replace)))\b",
@@ -39,7 +39,6 @@ static LABELLED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns the decisions of a sentence.
 pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
     let mut found: Vec<FoundFact> = Vec::new();
     let sentence = context.sentence;
@@ -102,7 +101,7 @@ pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec
     found
 }
 
-/// "I'll take the bus" is a plan; a choice of one's own is made with few verbs.
+/// Returns whether a verb after "I'll" states a choice; "I'll take the bus" is a plan.
 fn is_own_choice(verb: &str) -> bool {
     let folded = verb.to_ascii_lowercase();
     ["stick", "opt", "switch", "choose", "pick", "adopt", "settle", "stay"]
@@ -110,7 +109,7 @@ fn is_own_choice(verb: &str) -> bool {
         .any(|start| folded.starts_with(start))
 }
 
-/// "Decided whether", "agreed to meet": nothing is settled, or something else is.
+/// Returns whether nothing was decided: "decided whether", "agreed on what".
 fn is_undecided(what: &str) -> bool {
     static OPEN: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -120,7 +119,7 @@ fn is_undecided(what: &str) -> bool {
     OPEN.is_match(what)
 }
 
-/// Returns the statement from its first word, without a day at its end.
+/// Returns the statement from its first word, without a date at its end.
 fn statement(context: &SentenceContext<'_>, what: usize, whole: bool) -> Range<usize> {
     let clause = if whole && context.source == TextSource::Document {
         what..context.sentence.plain.len()

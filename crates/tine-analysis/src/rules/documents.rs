@@ -1,5 +1,4 @@
-//! Documents that are named: files by their names, papers by their titles, and the text's own
-//! title where it is a document.
+//! Documents: files by name, papers by title, and the title of the text if it is a document.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,7 +11,7 @@ use super::links;
 use super::names::NameKind;
 use super::passage::{SentenceBlock, pattern};
 
-/// A file: a name without spaces and an ending that documents, pictures, archives and builds have.
+/// A file name: no spaces, and a known extension.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?i)(?:^|[\s(\[`\x22'“*,:])(?P<name>[\p{L}\p{N}_][\p{L}\p{N}_.\-]*\.(?:pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|txt|md|csv|tsv|",
@@ -22,11 +21,11 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Words for papers.
+/// Nouns for documents.
 const PAPER: &str = "(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|\
                      deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)";
 
-/// A title in quotation marks beside a word for a paper.
+/// A quoted title beside a noun for a document.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     let title = r#"["“](?P<NAME>[^"“”]{2,80})["”]"#;
     let (behind, before) = (title.replace("NAME", "name"), title.replace("NAME", "first"));
@@ -35,7 +34,6 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The documents of a sentence.
 pub(super) fn find(context: &SentenceContext<'_>, found: &mut Vec<FoundFact>) {
     let text = context.sentence.text;
     let masked = links::ranges(text);
@@ -46,7 +44,7 @@ pub(super) fn find(context: &SentenceContext<'_>, found: &mut Vec<FoundFact>) {
         }
     };
     let mut from = 0;
-    // The mark behind one name may be the one before the next, so matches may touch.
+    // The separator after one name may be the one before the next.
     while let Some(name) = FILE.captures_at(text, from).and_then(|captures| captures.name("name")) {
         add(name.range());
         from = name.end();

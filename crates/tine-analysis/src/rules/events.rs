@@ -1,8 +1,8 @@
-//! What happens at a time: it has a day or an hour in its clause.
+//! Events: they have a date or a time of day in their clause.
 //!
-//! Two forms: a sentence whose predicate is the time ("The exam is on Friday"), where anything can
-//! be the event, and a word for something that happens beside a time ("dentist appointment
-//! tomorrow"), where the phrase around the word is.
+//! There are two forms: a sentence whose predicate is the time ("The exam is on Friday"), with any
+//! subject, and an event noun beside a time ("dentist appointment tomorrow"), with the phrase around
+//! it.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -17,10 +17,10 @@ use super::passage::{SentenceBlock, pattern};
 use super::time_expressions::TimeExpression;
 use super::tokens::{Gap, Word, WordShape};
 
-/// The most words of an event's title.
+/// The maximum number of words in a title.
 const MAX_TITLE_WORDS: usize = 9;
 
-/// What may stand between an event and its time.
+/// The words between an event and its time.
 static PREDICATE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?i)^(?P<event>.*?)(?:\s+(?P<plain>is|are|['’]s|will be)(?: now| still| again| only| already)?|['’]s|",
@@ -29,26 +29,25 @@ static PREDICATE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Words that are no part of the phrase to the right of them.
+/// Words that end the phrase to their right.
 const STOPS: &str = "have has had having got get is are was were be been and or but so for to at in on of with \
     from by about before after during until there's there book booked schedule scheduled \
     attend attending plan planned some any no another also will see as if when what hold \
     holding host hosting then please moved move it's that's make add put set confirm join \
     hosts not up reminder";
 
-/// Words that stand before a phrase and are no part of it.
+/// Words before a phrase that are not part of it.
 const DETERMINERS: &str = "a an the my our your his her their this that these those i i've i'm we we've we're you he \
     she it they";
 
-/// Words for events that are verbs as well: alone at the beginning of a clause they command.
+/// Event nouns that are also verbs: at the beginning of a clause they are imperatives.
 const ALSO_VERBS: &str = "call visit play test review train move date show talk race ride vote sync release launch \
     demo screen match service trial drill scan hike tour pitch cruise";
 
-/// Words for events that are mostly something else: another noun must stand before them.
+/// Event nouns with other meanings: they need another noun before them.
 const NEED_COMPANY: &str = "final date train bus move sale coffee test play service vote class course release \
     migration maintenance planning show operation dentist delivery";
 
-/// Returns the events of a sentence.
 pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
     let mut found: Vec<FoundFact> = Vec::new();
     if matches!(context.sentence.block, SentenceBlock::Done | SentenceBlock::Open) {
@@ -74,13 +73,13 @@ pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec
     found
 }
 
-/// Returns whether a word is one for something that happens, or for several.
+/// Returns whether a word is an event noun, singular or plural.
 pub(super) fn is_event(word: &Word) -> bool {
     let one = word.folded.strip_suffix('s').unwrap_or(&word.folded);
     EVENT_WORDS.contains(word.folded.as_str()) || EVENT_WORDS.contains(one)
 }
 
-/// Returns whether the clause of a time says that something happens, not that it does not or might.
+/// Returns whether the clause of a time states that something happens.
 fn is_real(context: &SentenceContext<'_>, time: &TimeExpression) -> bool {
     static UNREAL: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -92,7 +91,7 @@ fn is_real(context: &SentenceContext<'_>, time: &TimeExpression) -> bool {
     !asks && !UNREAL.is_match(&context.sentence.plain[clause])
 }
 
-/// Returns the event of which a clause says nothing but when it is.
+/// Returns the event of a clause whose predicate is the time.
 fn by_predicate(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Range<usize>> {
     let plain = context.sentence.plain.as_str();
     let clause = context.clause(time.at.start);
@@ -114,12 +113,12 @@ fn by_predicate(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<
     let sure = captures.name("sure").is_some()
         || captures.name("plain").is_some() && spells_on(&plain[time.at.clone()]);
     let first = words.first()?;
-    // "It is on Friday": whatever it is, it is not here.
-    const NOBODY: &str =
+    // "It is on Friday" does not name the event.
+    const PRONOUNS: &str =
         "it that this there he she they we i you what today everything when here which who";
     const ALONE: &str = "all these those date next";
     let named = words.len() == 1 && first.is(ALONE);
-    let pronoun = first.is(NOBODY) && !(first.is("this that all") && head);
+    let pronoun = first.is(PRONOUNS) && !(first.is("this that all") && head);
     if named
         || pronoun
         || words.len() > MAX_TITLE_WORDS + 2
@@ -132,7 +131,7 @@ fn by_predicate(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<
     Some(shortened(context, at))
 }
 
-/// Returns whether a time is said with its preposition.
+/// Returns whether a time expression begins with a preposition.
 fn spells_on(time: &str) -> bool {
     let folded = time.to_ascii_lowercase();
     ["on ", "at ", "from "].iter().any(|word| folded.starts_with(word))
@@ -142,7 +141,7 @@ fn is_person_alone(context: &SentenceContext<'_>, at: &Range<usize>) -> bool {
     context.names.iter().any(|name| name.at == *at && name.kind == NameKind::Person)
 }
 
-/// Returns where a phrase begins behind words such as "the" and "oh, and my".
+/// Returns the beginning of a phrase after words such as "the" and "oh, and my".
 fn without_determiner(words: &[&Word]) -> usize {
     const LEADING: &str =
         "the a an my our your his her their this and also oh so but reminder btw ok plus that";
@@ -150,7 +149,7 @@ fn without_determiner(words: &[&Word]) -> usize {
     first.map_or(0, |word| word.at.start)
 }
 
-/// Returns a title without what follows "at", and not longer than titles are.
+/// Shortens a title: it ends before "at" and has a maximum length.
 fn shortened(context: &SentenceContext<'_>, at: Range<usize>) -> Range<usize> {
     let words: Vec<&Word> =
         context.words().iter().filter(|word| at.contains(&word.at.start)).collect();
@@ -158,15 +157,14 @@ fn shortened(context: &SentenceContext<'_>, at: Range<usize>) -> Range<usize> {
     let limit = stop.unwrap_or(words.len()).min(MAX_TITLE_WORDS);
     let end =
         limit.checked_sub(1).and_then(|last| words.get(last)).map_or(at.end, |word| word.at.end);
-    // What is owned at the end, and what lies between marks, stays whole.
     if limit == words.len() { at } else { context.trimmed(at.start..end) }
 }
 
-/// Returns the phrase around a word for something that happens, in the clause of a time.
+/// Returns the phrase around an event noun in the clause of a time.
 fn by_word(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Range<usize>> {
     let words = context.words();
     let clause = context.clause(time.at.start);
-    // What is to be done by a day does not happen on it.
+    // Something due by a day does not happen on it.
     let phrase = context.sentence.plain[time.at.clone()].to_ascii_lowercase();
     if ["by ", "before ", "until ", "till ", "due "].iter().any(|word| phrase.starts_with(word)) {
         return None;
@@ -174,13 +172,13 @@ fn by_word(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Range
     let inside = |word: &Word| clause.contains(&word.at.start) && !time.at.contains(&word.at.start);
     let heads =
         words.iter().enumerate().filter(|(_, word)| inside(word) && is_event(word) && !word.owns);
-    // The nearest before the time, else the first behind it.
+    // The nearest before the time, or else the first after it.
     let heads: Vec<usize> =
         heads.map(|(no, _)| no).filter(|no| is_noun(words, *no, &clause)).collect();
     let before = heads.iter().rfind(|no| words[**no].at.start < time.at.start);
     let head = *before.or(heads.first())?;
     let start = left(words, head, &clause);
-    // "Dentist tomorrow" is enough, "the dentist … tomorrow" is not.
+    // "Dentist tomorrow" is an event, "the dentist … tomorrow" is not.
     let beside = context.sentence.plain[words[head].at.end..].trim_start().len()
         == context.sentence.plain.len() - time.at.start;
     let opens = context.trimmed(clause.clone()).start == words[head].at.start;
@@ -218,7 +216,7 @@ fn by_itself(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Ran
         .then(|| context.trimmed(first.at.start..time.at.start))
 }
 
-/// Returns whether a word for an event is a noun where it stands.
+/// Returns whether an event noun that may be a verb is a noun here.
 fn is_noun(words: &[Word], head: usize, clause: &Range<usize>) -> bool {
     let word = &words[head];
     if !word.is(ALSO_VERBS) {
@@ -253,7 +251,7 @@ fn left(words: &[Word], head: usize, clause: &Range<usize>) -> usize {
     start
 }
 
-/// Returns where the phrase of a head ends: with whom, to where, about what.
+/// Returns the end of the phrase of a head, with its objects ("with Anna", "to Paris").
 fn right(
     context: &SentenceContext<'_>,
     head: usize,
@@ -280,7 +278,7 @@ fn right(
     end.min(clause.end)
 }
 
-/// Returns the event with its day, its hour and its place.
+/// Returns the event with its date, time and place.
 fn described(context: &SentenceContext<'_>, time: &TimeExpression, at: Range<usize>) -> FoundFact {
     let clause = context.clause(time.at.start);
     let title = context.sentence.text_of(&at);

@@ -1,4 +1,4 @@
-//! Links and mail addresses.
+//! Links and email addresses.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,21 +15,19 @@ static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\b[a-z0-9][a-z0-9._%+-]*@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b")
 });
 
-/// The links of a sentence.
 pub(super) fn find(sentence: &Sentence<'_>, found: &mut Vec<FoundFact>) {
     for at in links(sentence.text) {
         found.push(FoundFact::new("link", at.clone()).text("url", &sentence.text[at]));
     }
 }
 
-/// Returns where links and addresses stand: no other rule reads inside of them.
+/// Returns the ranges of links and email addresses, which other rules ignore.
 pub(super) fn ranges(text: &str) -> Vec<Range<usize>> {
     let mut all = links(text);
     all.extend(emails(text));
     all
 }
 
-/// Returns where mail addresses stand.
 pub(super) fn emails(text: &str) -> Vec<Range<usize>> {
     EMAIL.find_iter(text).map(|email| email.range()).collect()
 }

@@ -1,4 +1,4 @@
-//! The word lists that come with the rules, read once.
+//! The word lists of the rules.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 /// Words in lower case.
 pub(super) type WordSet = HashSet<&'static str>;
 
-/// Names, and whether a name alone is enough. One that is also something else is not.
+/// Names, and whether the name alone is enough evidence; an ambiguous one is not.
 pub(super) type Names = HashMap<&'static str, bool>;
 
 /// First names, in lower case.
@@ -14,19 +14,19 @@ pub(super) static FIRST_NAMES: LazyLock<Names> = LazyLock::new(|| {
     names(lines(include_str!("lists/first_names.txt")).flat_map(str::split_whitespace))
 });
 
-/// Cities, countries and regions, as they are written.
+/// Cities, countries and regions.
 pub(super) static PLACES: LazyLock<Names> =
     LazyLock::new(|| names(lines(include_str!("lists/places.txt"))));
 
-/// Well-known organisations, as they are written.
+/// Well-known organisations.
 pub(super) static ORGANIZATIONS: LazyLock<Names> =
     LazyLock::new(|| names(lines(include_str!("lists/organizations.txt"))));
 
-/// Words that begin sentences and no names.
+/// Words at the beginning of sentences that are not names.
 pub(super) static COMMON: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/common.txt")));
 
-/// Words with a capital letter that are in no name.
+/// Capitalised words that are not in names.
 pub(super) static NOT_NAMES: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/not_names.txt")));
 
@@ -38,19 +38,19 @@ pub(super) static ORGANIZATION_WORDS: LazyLock<WordSet> =
 pub(super) static PLACE_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/place_words.txt")));
 
-/// Things that happen at a time.
+/// Event nouns.
 pub(super) static EVENT_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/event_words.txt")));
 
-/// Verbs of what people have to do.
+/// Verbs of tasks.
 pub(super) static ACTION_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/action_words.txt")));
 
-/// Units by their spellings, in lower case and singular.
+/// Units by spelling, in lower case and singular.
 pub(super) static UNITS: LazyLock<HashMap<String, &'static str>> =
     LazyLock::new(|| spellings(include_str!("lists/units.txt")));
 
-/// Codes of currencies by their signs and names, in lower case and singular.
+/// Currency codes by sign and name, in lower case and singular.
 pub(super) static CURRENCIES: LazyLock<HashMap<String, &'static str>> =
     LazyLock::new(|| spellings(include_str!("lists/currencies.txt")));
 

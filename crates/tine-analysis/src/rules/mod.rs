@@ -37,10 +37,10 @@ use crate::{
 };
 use context::{SentenceContext, TextSource};
 
-/// The most findings of one text; the rest of the text is ignored.
+/// The maximum number of findings in a text; the rest of the text is ignored.
 pub const MAX_FINDINGS: usize = 1_000;
 
-/// The interpreter that is built in.
+/// The built-in interpreter.
 ///
 /// ```
 /// use tine_core::Role;
@@ -83,7 +83,7 @@ impl Interpreter for Rules {
         Ok(read(material))
     }
 
-    /// Rules have no response to keep: reading again gives the same.
+    /// Interprets the text again: rules have no response.
     fn replay(
         &self,
         material: &Material<'_>,
@@ -93,11 +93,10 @@ impl Interpreter for Rules {
     }
 }
 
-/// A fact in a sentence.
 #[derive(Clone, Debug)]
 struct FoundFact {
     kind: &'static str,
-    /// Its bytes in the sentence.
+    /// The bytes in the sentence.
     at: Range<usize>,
     fields: Object,
 }
@@ -116,7 +115,7 @@ impl FoundFact {
         self
     }
 
-    /// With a day, if there is one.
+    /// Adds a date, if there is one.
     fn day(self, field: &str, day: Option<NaiveDate>) -> FoundFact {
         match day {
             Some(day) => self.text(field, day.format("%Y-%m-%d").to_string()),
@@ -149,7 +148,6 @@ fn read(material: &Material<'_>) -> Vec<Finding> {
     findings.done()
 }
 
-/// Returns the facts of one sentence.
 fn facts(context: &SentenceContext<'_>) -> Vec<FoundFact> {
     let mut found = Vec::new();
     links::find(context.sentence, &mut found);

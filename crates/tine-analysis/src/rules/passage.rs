@@ -1,4 +1,4 @@
-//! Cuts a text into the sentences that rules read.
+//! Splits a text into the sentences that rules read.
 //!
 //! Code (fenced, indented or between backticks) and quoted blocks are not the author's words and
 //! are left out. A sentence is never longer than [`MAX_SENTENCE_BYTES`], so that the cost of a text
@@ -12,10 +12,10 @@ use regex::Regex;
 use super::links;
 use super::tokens::{self, Word, among};
 
-/// The longest sentence; a longer one is cut between two words.
+/// The longest sentence; a longer one is split between two words.
 const MAX_SENTENCE_BYTES: usize = 1_000;
 
-/// A line shorter than this was ended by its writer, a longer one perhaps by the margin.
+/// The minimum length of a line that may be wrapped.
 const WRAPPED_LINE_BYTES: usize = 60;
 
 /// The kind of block that a sentence is in.
@@ -33,24 +33,20 @@ pub(super) enum SentenceBlock {
     Done,
 }
 
-/// What the heading above a sentence says that its items are.
+/// The section that the heading above a sentence begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
-    /// Nothing in particular.
+    /// Any other section.
     Any,
-    /// Things to do.
     Tasks,
-    /// What was decided.
     Decisions,
 }
 
-/// One sentence.
 pub(super) struct Sentence<'a> {
-    /// As it stands.
     pub text: &'a str,
-    /// As rules read it: the same bytes, but links, addresses and code are underscores.
+    /// The text with links, email addresses and code replaced by underscores of the same length.
     pub plain: String,
-    /// Where it begins in the whole text.
+    /// The first byte in the whole text.
     pub start: usize,
     pub block: SentenceBlock,
     pub section: Section,
@@ -75,7 +71,6 @@ struct Paragraph {
     section: Section,
 }
 
-/// Returns the sentences of a text, in order.
 pub(super) fn sentences(text: &str) -> Vec<Sentence<'_>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(text) {
@@ -116,7 +111,7 @@ static TASKS: LazyLock<Regex> = LazyLock::new(|| {
 static DECISIONS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^\W*(?:key )?(?:decisions?(?: made)?|resolutions?|agreed)\W*$"));
 
-/// Returns a pattern written in this crate.
+/// Compiles a pattern of this crate.
 pub(super) fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a pattern written in this crate is well formed")
 }
@@ -138,7 +133,7 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
         let indented = blank && !open && (line.starts_with("    ") || line.starts_with('\t'));
         let code = fence.is_some() || (indented && MARK.find(line).is_none());
         if bare.is_empty() || code || bare.starts_with('>') {
-            // Indented code goes on for as long as nothing but blank lines lies between.
+            // Indented code continues after blank lines.
             blank |= bare.is_empty();
             open = false;
             continue;
@@ -169,7 +164,7 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
     found
 }
 
-/// Returns whether a line is a heading: by its mark, or a line of its own that announces a list.
+/// Returns whether a line is a heading: with a marker, or a line that announces a list.
 fn heading(line: &str, bare: &str) -> bool {
     let marked = MARK.captures(line).is_some_and(|mark| mark.name("heading").is_some());
     marked || kind(bare) != Section::Any
@@ -203,14 +198,12 @@ fn begin(line: &str) -> (SentenceBlock, usize) {
     (block, skip)
 }
 
-/// Returns whether a line goes on with what stands above it.
 fn continues(above: &str, line: &str) -> bool {
     let last = above.rsplit('\n').next().unwrap_or(above).trim_end();
     let lower = line.chars().next().is_some_and(char::is_lowercase);
     lower || (last.len() >= WRAPPED_LINE_BYTES && !last.ends_with(':'))
 }
 
-/// Returns the sentences of a paragraph.
 fn cut(paragraph: &str) -> Vec<Range<usize>> {
     static END: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?:[.!?…]+["'”’)\]*_]*|[;:]["”]?)(?:\s+|$)|\s+[—–]\s+"#));
@@ -233,7 +226,7 @@ fn cut(paragraph: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns whether the point behind a word belongs to the word.
+/// Returns whether a period belongs to the word before it.
 fn is_abbreviation(before: &str, after: &str) -> bool {
     const ALWAYS: &str = "dr mr mrs ms prof st e.g i.e vs approx no gen sen rep capt lt rev mt cf";
     const WITHIN: &str = "a.m p.m inc ltd co corp etc jr sr dept ave rd blvd jan feb mar apr jun jul aug sept \
@@ -242,13 +235,13 @@ fn is_abbreviation(before: &str, after: &str) -> bool {
     let small = after.chars().next().is_some_and(|next| next.is_lowercase() || next.is_numeric());
     let folded = word.to_ascii_lowercase();
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
-    // "No." ends a sentence when it is one.
+    // "No." may be a sentence.
     (among(ALWAYS, &folded) && (folded != "no" || small))
         || initial
         || (small && among(WITHIN, &folded))
 }
 
-/// Adds a sentence, in pieces if it is too long.
+/// Adds a sentence, split if it is too long.
 fn shorten(paragraph: &str, mut at: Range<usize>, found: &mut Vec<Range<usize>>) {
     while at.len() > MAX_SENTENCE_BYTES {
         let mut limit = at.start + MAX_SENTENCE_BYTES;
@@ -267,7 +260,7 @@ fn shorten(paragraph: &str, mut at: Range<usize>, found: &mut Vec<Range<usize>>)
     }
 }
 
-/// Replaces everything that is not a word by underscores, byte for byte.
+/// Replaces links, email addresses and code by underscores, byte for byte.
 fn mask(sentence: &str) -> String {
     static CODE: LazyLock<Regex> = LazyLock::new(|| pattern("`[^`\n]*`"));
     let mut plain = sentence.to_owned();
@@ -276,6 +269,6 @@ fn mask(sentence: &str) -> String {
     for at in code.chain(links) {
         plain.replace_range(at.clone(), &"_".repeat(at.len()));
     }
-    // Marks of emphasis would part words that belong together.
+    // Emphasis markers would separate words.
     plain.replace("**", "  ")
 }

@@ -1,7 +1,7 @@
-//! What somebody likes, dislikes, would rather have, always or never does, or cannot bear.
+//! Preferences: likes, dislikes, and what a person always or never does.
 //!
-//! The statement keeps its verb: without it nobody could tell a liking from a dislike. A denied
-//! liking is a dislike; every other denied or supposed sentence says nothing.
+//! The statement includes the verb, which distinguishes likes from dislikes. A negated like is a
+//! dislike; other negated or hypothetical sentences are not preferences.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -33,7 +33,7 @@ static HABIT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\b(?P<how>always|never|only ever|only)\s+(?P<what>[\p{L}'’-]+)")
 });
 
-/// A preference whose subject is left out.
+/// A preference without a subject.
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)(?:^|[,;:.]\s+|\band\s+)(?P<verb>(?:would |i['’]?d )?(?:prefer|rather)\s+\S)")
 });
@@ -44,7 +44,6 @@ static FAVOURITE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns the preferences of a sentence.
 pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
     let mut found: Vec<FoundFact> = Vec::new();
     if matches!(
@@ -56,7 +55,7 @@ pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec
     let plain = context.sentence.plain.as_str();
     let starts = starts(context);
     for (no, (from, polarity)) in starts.iter().enumerate() {
-        // "… is allergic to latex and prefers paper" are two.
+        // "… is allergic to latex and prefers paper" is two preferences.
         let next = starts.get(no + 1).map_or(plain.len(), |(next, _)| *next);
         let at = context.trimmed(*from..context.clause(*from).end.min(next));
         let apart = taken.iter().all(|other| other.end <= at.start || at.end <= other.start);
@@ -73,7 +72,7 @@ pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec
     found
 }
 
-/// Returns where preferences begin, in order, and which way they go if that can be told.
+/// Returns the beginnings of preferences, in order, with their polarity if it is known.
 fn starts(context: &SentenceContext<'_>) -> Vec<(usize, Option<&'static str>)> {
     let plain = context.sentence.plain.as_str();
     let mut starts = Vec::new();
@@ -98,7 +97,7 @@ fn starts(context: &SentenceContext<'_>) -> Vec<(usize, Option<&'static str>)> {
         let command = owner.is_none() && is_first(context, all.start());
         let known = ACTION_WORDS.contains(verb.as_str()) || among(HABITS, &verb);
         let known = known && !among(MISHAPS, &verb);
-        // "I only wanted" and "I only just" say nothing of the kind.
+        // "I only wanted" and "I only just" are not habits.
         let owner = owner.filter(|_| how != "only" || known);
         let habit =
             owner.is_some() && !is_past(&verb) && !among(MISHAPS, &verb) || command && known;
@@ -123,13 +122,13 @@ fn starts(context: &SentenceContext<'_>) -> Vec<(usize, Option<&'static str>)> {
     starts
 }
 
-/// What happens to people again and again without their liking it.
+/// Verbs of involuntary habits.
 const MISHAPS: &str =
     "forget lose miss confuse mix get have seem fail struggle wonder think thought end run try";
 
 const HABITS: &str = "use put do eat drink fly sit wear sleep work keep include";
 
-/// Returns whether a clause begins with what is at a byte, but for a "please".
+/// Returns whether a byte is at the beginning of its clause, after an optional "please".
 fn is_first(context: &SentenceContext<'_>, byte: usize) -> bool {
     let clause = context.clause(byte);
     let before =
@@ -137,18 +136,18 @@ fn is_first(context: &SentenceContext<'_>, byte: usize) -> bool {
     before.is_empty() || ["please", "pls"].contains(&before.to_lowercase().as_str())
 }
 
-/// Returns where the subject of a verb begins, if somebody can have a preference.
+/// Returns the beginning of a verb's subject, if that can have preferences.
 fn subject(context: &SentenceContext<'_>, verb: usize) -> Option<usize> {
     let words = context.words();
     let at = word_from(words, verb);
     if let Some(name) = context.person_before(verb) {
         return Some(name.at.start);
     }
-    // The contracted subject is inside of the match: "I'd rather".
+    // A contracted subject is inside of the match: "I'd rather".
     let before = at.checked_sub(1).and_then(|at| words.get(at));
     let inside = words.iter().find(|word| word.at.start < verb && verb < word.at.end);
     let word = inside.or(before)?;
-    // "I'd like to" asks for something; only "I'd rather" and "I'd prefer" prefer.
+    // "I'd like to" is a request; "I'd rather" and "I'd prefer" are preferences.
     if is_person(word) && (inside.is_some() || !word.folded.contains('\'')) {
         return Some(word.at.start);
     }
@@ -175,7 +174,7 @@ fn is_person(word: &Word) -> bool {
     ["i", "we", "he", "she", "they"].contains(&stem)
 }
 
-/// "I like it", "I'd love to", "she is into": nothing that could be kept.
+/// Returns whether the object carries no information: "I like it", "I'd love to".
 fn is_empty_object(what: &str, verb: &str) -> bool {
     let folded = what.to_lowercase();
     let bare = folded.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
@@ -188,7 +187,7 @@ fn is_empty_object(what: &str, verb: &str) -> bool {
     pronoun && (ended || liking) || liking && ["how", "what", "your"].contains(&bare)
 }
 
-/// "I never got it" is something that happened.
+/// Returns whether a verb is in the past tense: "I never got it" is not a habit.
 fn is_past(verb: &str) -> bool {
     const PAST: &str = "got had was were did said knew thought saw came went made took gave told heard felt \
         found left met paid sent wrote been mind worked";

@@ -1,8 +1,8 @@
-//! What somebody has to do.
+//! Tasks.
 //!
-//! In turns somebody says so of themselves or of others ("I need to", "Oleg should", "remind me
-//! to"); an assistant's "you should" is a task, but what a user asks an assistant to do at once is
-//! none. In documents anybody "shall" or "must", and items below "Action items" are tasks.
+//! In turns they are obligations of the author or of others ("I need to", "Oleg should", "remind me
+//! to") and an assistant's "you should", but not a user's immediate requests to an assistant. In
+//! documents they are stated with "shall" and "must", and by items below "Action items".
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -20,44 +20,44 @@ use super::tokens::{among, word_from};
 
 const ADVERBS: &str = r"(?:(?:really|also|still|just|definitely|probably|now|then|first|only|quickly|finally|urgently|please|both|all|at least|actually|absolutely|already|immediately|maybe|go and|either)\s+)*";
 
-/// Verbs of duty, and how strong a claim each makes: a weak one needs a verb of action behind it.
+/// Modal verbs of obligation; a weak one needs an action verb after it.
 static DUTY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
         r"(?i)(?:\b{ADVERBS}(?P<strong>(?:will (?:need|have) to)|needs? to|ha(?:ve|s)(?: got)? to|got to|gotta|must|should|ought to|had better|better|(?:am|are|is) (?:supposed|required|expected|obliged) to|promised to|offered to|volunteered to|need|shall)|['’](?P<owed>ll (?:need|have) to|ve got to|s got to|d better|m supposed to|re supposed to|s supposed to)|\b(?P<weak>will|(?:am|are|is) going to|(?:am|are|is) gonna)|['’](?P<short>ll|m going to|re going to|s going to|m gonna|re gonna))\s+{ADVERBS}(?P<verb>[\p{{L}}_-]+)"
     ))
 });
 
-/// Words that make a task of what follows, whoever is meant.
+/// Phrases that make what follows a task, without a subject.
 static REMINDER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?:remind (?:me|us)(?: again)?(?: (?:that )?(?:i|we) (?:need|have) to| to)|(?:don['’]?t|do not|mustn['’]?t|must not|can['’]?t)(?: let me)? forget to|(?:must|need to|have to|should|please|and|also|,|^)\s*remember to|(?:my|our|your) (?:next )?(?:job|task|todo|to-do|homework|next step) is to|(?:note to self|todo|to-do|action item|action)\s*[:\-–]|reminder to|reminder\s*[:\-–])\s*(?P<verb>\S)",
     )
 });
 
-/// A duty whose subject is left out, at the beginning of a clause.
+/// An obligation without a subject, at the beginning of a clause.
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|oh|ok|plus|first|today|tomorrow)\s+)*{ADVERBS}(?:need to|have to|got to|gotta|must|should)\s+{ADVERBS}(?P<verb>[\p{{L}}-]+)"
     ))
 });
 
-/// An item that names who is to do it.
+/// An item that names its assignee.
 static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\W*(?:@?(?P<who>\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)(?:\]|\))?(?:\s*:\s+|\s+[-–—]\s+|\s+(?:to|will|should|must|needs to|has to|shall)\s+))(?P<verb>\S)",
     )
 });
 
-/// Verbs behind a duty that is none: "I have to say".
+/// Verbs after which an obligation is not a task: "I have to say".
 const STATES: &str = "be have know say admit mention note feel like think stay remain mean want see seem not \
     never always i we you confess wonder hope love believe agree work wait help happen \
     understand imagine consider warn stress emphasize do exist get live sleep apologise \
     apologize keep exceed worry";
 
-/// Verbs of going to something that happens: then the happening is the fact.
+/// Verbs of attending an event, which is the fact then.
 const GOING: &str = "attend go be join meet";
 
-/// Nouns that somebody is called by who may have something to do.
+/// Nouns for people who may have tasks.
 const SOMEBODY: &str = "wife husband partner mother father mom mum dad mama papa sister brother son daughter boss \
     manager team kids parents friend girlfriend boyfriend grandma grandpa aunt uncle cousin \
     roommate flatmate colleague landlord tenant assistant accountant lawyer doctor plumber \
@@ -65,7 +65,6 @@ const SOMEBODY: &str = "wife husband partner mother father mom mum dad mama papa
     nurse teacher somebody someone everyone everybody legal finance hr marketing procurement \
     management ops support";
 
-/// Returns the tasks of a sentence.
 pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
     let mut found: Vec<FoundFact> = Vec::new();
     let sentence = context.sentence;
@@ -76,7 +75,7 @@ pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec
     let listed = sentence.block == SentenceBlock::Open
         || sentence.section == Section::Tasks && sentence.block == SentenceBlock::Item;
     if listed && sentence.first {
-        // The whole item is the task, whatever it says.
+        // The whole item is the task.
         let assigned = ASSIGNED.captures(&sentence.plain);
         let who = assigned
             .as_ref()
@@ -98,7 +97,7 @@ pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec
     found
 }
 
-/// Where a task begins, and whose it is.
+/// The beginning of a task, and its assignee.
 struct TaskLead {
     verb: usize,
     who: Option<String>,
@@ -154,7 +153,7 @@ fn leads(context: &SentenceContext<'_>) -> Vec<TaskLead> {
     found
 }
 
-/// "I'll take a look": done as soon as said, unless there is a day for it.
+/// Returns whether an action is immediate ("I'll take a look"), unless there is a date.
 fn is_momentary(context: &SentenceContext<'_>, verb: &Range<usize>, folded: &str) -> bool {
     const AT_ONCE: &str =
         "try look take wait watch show tell give go follow start leave stop read learn get run";
@@ -162,7 +161,7 @@ fn is_momentary(context: &SentenceContext<'_>, verb: &Range<usize>, folded: &str
     among(AT_ONCE, folded) && context.time_in(&clause).is_none()
 }
 
-/// Returns a verb of state that is one of action by what follows: "get a quote", "do the laundry".
+/// Returns whether a state verb is an action by its object: "get a quote", "do the laundry".
 fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
     static OBJECT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -181,7 +180,7 @@ fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
     }
 }
 
-/// Whose duty it is and where that begins; nobody's, if it is nobody who can act.
+/// Returns the beginning of the subject and the assignee; `None` if the subject cannot have tasks.
 fn subject(
     context: &SentenceContext<'_>,
     duty: usize,
@@ -198,7 +197,7 @@ fn subject(
     let stem = word.folded.split('\'').next().unwrap_or_default();
     let assistant = context.source == TextSource::Turn(Role::Assistant);
     match stem {
-        // What an assistant says it will do, it does at once.
+        // An assistant does immediately what it announces.
         "i" if assistant && weak => None,
         "i" | "we" | "he" | "she" | "they" => Some((word.at.start, None)),
         "you" if assistant || context.source == TextSource::Document => Some((word.at.start, None)),
@@ -216,7 +215,7 @@ fn is_person(context: &SentenceContext<'_>, start: usize) -> bool {
     context.names.iter().any(|name| name.kind == NameKind::Person && name.at.start == start)
 }
 
-/// "I have to attend the workshop on Friday": the workshop is an event.
+/// Returns whether the clause is about attending an event: "I have to attend the workshop on Friday".
 fn goes_to_event(context: &SentenceContext<'_>, verb: usize, folded: &str) -> bool {
     let clause = verb..context.clause(verb).end;
     among(GOING, folded)
@@ -224,14 +223,14 @@ fn goes_to_event(context: &SentenceContext<'_>, verb: usize, folded: &str) -> bo
         && context.words().iter().any(|word| clause.contains(&word.at.start) && is_event(word))
 }
 
-/// Returns the task that begins with a verb, and those that follow it behind a day and an "and".
+/// Returns the task that begins with a verb, and those that follow after a date and an "and".
 fn tasks_from(context: &SentenceContext<'_>, lead: &TaskLead) -> Vec<(Range<usize>, FoundFact)> {
     let mut found = Vec::new();
     let end = context.clause(lead.verb).end;
     let mut from = lead.verb;
     while from < end {
         let (at, title, due, next) = action(context, from..end);
-        // "We need to talk" says nothing that could be done and ticked off.
+        // "We need to talk" is not a task.
         if title.is_empty() || title.eq_ignore_ascii_case("talk") {
             break;
         }
@@ -249,8 +248,8 @@ fn tasks_from(context: &SentenceContext<'_>, lead: &TaskLead) -> Vec<(Range<usiz
     found
 }
 
-/// Returns the action of a range: its bytes, its title without what says when, its day, and where
-/// another action begins.
+/// Returns the action of a range: its bytes, its title without time expressions, its date, and the
+/// beginning of another action.
 fn action(
     context: &SentenceContext<'_>,
     at: Range<usize>,
@@ -264,7 +263,7 @@ fn action(
     let plain = context.sentence.plain.as_str();
     let mut times =
         context.times.iter().filter(|time| at.start <= time.at.start && time.at.end <= at.end);
-    // A stretch of time inside of a phrase is a part of it; at its end it says when.
+    // A vague time is part of the phrase, unless it is at its end.
     let cut = times.find(|time| time.is_definite() || plain[time.at.end..at.end].trim().len() < 2);
     let Some(time) = cut else {
         let at = context.trimmed(at);
@@ -299,10 +298,10 @@ fn action(
     (head.clone(), context.sentence.text_of(&head), time.date, None)
 }
 
-/// Returns the day that stands at the beginning of the clause: "Tomorrow I have to …".
+/// Returns the date at the beginning of the clause: "Tomorrow I have to …".
 fn leading_day(context: &SentenceContext<'_>, verb: usize) -> Option<chrono::NaiveDate> {
     let start = context.clause(verb).start;
-    // The comma behind it may have made it a clause of its own.
+    // After a comma it may be a separate clause.
     let before = context.clauses.iter().rfind(|clause| clause.end <= start);
     let alone = |clause: &Range<usize>| {
         context

@@ -14,10 +14,9 @@ use super::tokens::among;
 /// Hour and minute.
 type Hour = (u32, u32);
 
-/// A time expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TimeExpression {
-    /// Its bytes in the sentence, with its preposition.
+    /// The bytes in the sentence, with the preposition.
     pub at: Range<usize>,
     /// The day, if it can be determined.
     pub date: Option<NaiveDate>,
@@ -28,14 +27,13 @@ pub(super) struct TimeExpression {
 }
 
 impl TimeExpression {
-    /// Returns whether it names a day or an hour, even one that cannot be told without knowing
-    /// today.
+    /// Returns whether it names a day or a time of day, even one that needs a reference date.
     pub fn is_definite(&self) -> bool {
         !self.vague
     }
 }
 
-/// Interprets a match of a pattern: `None` if it is not a time expression, else its day if known.
+/// Interprets a match: `None` if it is not a time expression, or else its date if known.
 type DateParser = fn(&Captures<'_>, Option<NaiveDate>) -> Option<Option<NaiveDate>>;
 
 const BEFORE: &str = r"(?:\b(?:(?:no |not )?later than|due(?: on| by)?|by|on|before|until|till|for|from|since|starting|as of|at)\s+)?(?:\bthe\s+)?";
@@ -147,7 +145,7 @@ fn dated(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Opti
     checked_date(reference_date, year, month, day)
 }
 
-/// Month before day, unless that is impossible.
+/// Parses a date with slashes, month first unless that is impossible.
 fn slashed(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let (first, second) = (found["first"].parse().ok()?, found["second"].parse().ok()?);
     let (month, day) = if first > 12 { (second, first) } else { (first, second) };
@@ -158,7 +156,7 @@ fn slashed(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Op
     checked_date(reference_date, year, month, day)
 }
 
-/// Returns a date that there is, if not in any year then never.
+/// Returns a date, or `None` if it exists in no year.
 fn checked_date(
     reference_date: Option<NaiveDate>,
     year: Option<i32>,
@@ -215,7 +213,7 @@ fn ending(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Opt
     Some(calendar::end_of(reference_date, &unit, found.name("which").is_some()))
 }
 
-/// Returns the phrases of a sentence that say when, in order, none overlapping.
+/// Finds the time expressions of a sentence, in order, without overlaps.
 pub(super) fn find(sentence: &str, reference_date: Option<NaiveDate>) -> Vec<TimeExpression> {
     let mut found: Vec<TimeExpression> = Vec::new();
     let free = |found: &[TimeExpression], at: &Range<usize>| {
@@ -241,7 +239,7 @@ pub(super) fn find(sentence: &str, reference_date: Option<NaiveDate>) -> Vec<Tim
     join(sentence, found)
 }
 
-/// Returns a day and an hour side by side are one phrase.
+/// Merges adjacent dates and times of day.
 fn join(sentence: &str, found: Vec<TimeExpression>) -> Vec<TimeExpression> {
     let mut joined: Vec<TimeExpression> = Vec::new();
     for time in found {
@@ -263,7 +261,6 @@ fn join(sentence: &str, found: Vec<TimeExpression>) -> Vec<TimeExpression> {
     joined
 }
 
-/// Times of the day.
 fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let before = r"(?:\b(?:at|by|from|around|about|before|until|till|after|between)\s+)?(?:around\s+|about\s+)?";
@@ -290,7 +287,7 @@ fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
                     return None;
                 }
                 let hour = number("bare").or(number("first")).filter(|hour| *hour < 24)?;
-                // Nobody knows whether "at 7" is in the morning.
+                // "At 7" may be in the morning or in the evening.
                 return Some((all.range(), (hour > 7).then_some((hour, 0))));
             };
             (time.1 < 60).then_some((all.range(), Some(time)))
@@ -298,7 +295,7 @@ fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
         .collect()
 }
 
-/// Returns whether a bare number before this is an hour: nothing follows that it could count.
+/// Returns whether a bare number before this text is an hour, not a count.
 fn ends_phrase(rest: &str) -> bool {
     const NEXT: &str = "on today tomorrow tonight next this and with in for sharp at to until but so or \
         because if please";

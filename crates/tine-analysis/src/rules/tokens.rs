@@ -7,7 +7,6 @@ use regex::Regex;
 
 use super::passage::pattern;
 
-/// The capitalisation of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordShape {
     /// `table`
@@ -22,27 +21,26 @@ pub(super) enum WordShape {
     Number,
 }
 
-/// What lies between a word and the one before it.
+/// The text between a word and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
-    /// It is the first.
+    /// There is no word before.
     Start,
-    /// White space alone.
+    /// White space.
     Space,
-    /// A point and white space, as behind `Dr.`
+    /// A period and white space, as after `Dr.`
     Point,
     /// A comma and white space.
     Comma,
-    /// An ampersand between white space.
+    /// An ampersand with white space around it.
     Ampersand,
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// One word of a sentence.
 #[derive(Clone, Debug)]
 pub(super) struct Word {
-    /// Its bytes in the sentence, without a possessive `'s`.
+    /// The bytes in the sentence, without a possessive `'s`.
     pub at: Range<usize>,
     /// In lower case, apostrophes straight, without a possessive `'s`.
     pub folded: String,
@@ -50,28 +48,27 @@ pub(super) struct Word {
     pub gap: Gap,
     /// Whether `'s` follows.
     pub owns: bool,
-    /// Where it ends, with that.
+    /// The end, with a possessive `'s`.
     pub end: usize,
 }
 
 impl Word {
-    /// Returns whether it is written as names are.
+    /// Returns whether it is capitalised like a name.
     pub fn is_name_shaped(&self) -> bool {
         matches!(self.shape, WordShape::Capital | WordShape::Upper | WordShape::Mixed)
     }
 
-    /// Returns whether it is one of these, in lower case with spaces between.
+    /// Returns whether it is in a list of words in lower case, separated by spaces.
     pub fn is(&self, any: &str) -> bool {
         among(any, &self.folded)
     }
 }
 
-/// Returns whether a word is one of a few, which are written with spaces between.
+/// Returns whether a word is in a list separated by spaces.
 pub(super) fn among(few: &str, word: &str) -> bool {
     few.split(' ').any(|it| it == word)
 }
 
-/// Returns the words of a sentence.
 pub(super) fn tokenize(sentence: &str) -> Vec<Word> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -99,7 +96,7 @@ pub(super) fn tokenize(sentence: &str) -> Vec<Word> {
     found
 }
 
-/// "it's", "that's", "let's" and their like are two words, not an owner.
+/// Returns whether `'s` is possessive: "it's", "that's" and "let's" are two words.
 fn is_owner(text: &str) -> bool {
     const VERBS: &str = "it that let he she what there who here where";
     let stem = &text[..text.len() - owned_suffix(text)];
@@ -112,7 +109,7 @@ fn owned_suffix(text: &str) -> usize {
 
 fn gap(between: &str) -> Gap {
     if between.trim().is_empty() {
-        // Words that touch are parts of something else, such as a number with its unit.
+        // Adjacent words are parts of something else, such as a number with its unit.
         return if between.is_empty() { Gap::Other } else { Gap::Space };
     }
     match between.trim_end() {
@@ -138,7 +135,7 @@ fn shape(text: &str) -> WordShape {
         return WordShape::Upper;
     }
     let inner = letters.by_ref().skip(1).any(char::is_uppercase);
-    // Capitals behind a hyphen or an apostrophe are those of double names: Anne-Marie, O'Neil.
+    // Capitals after a hyphen or an apostrophe occur in double names: Anne-Marie, O'Neil.
     let joined = text.contains(['-', '\'', '’', '&']);
     match (capital, inner && !joined) {
         (true, false) => WordShape::Capital,
@@ -147,7 +144,7 @@ fn shape(text: &str) -> WordShape {
     }
 }
 
-/// Returns the word that begins at a byte or behind it.
+/// Returns the index of the first word that begins at a byte or after it.
 pub(super) fn word_from(words: &[Word], byte: usize) -> usize {
     words.partition_point(|word| word.at.start < byte)
 }

@@ -19,7 +19,7 @@ fn each_language_has_its_words() {
 }
 
 #[test]
-fn words_of_another_language_tell_nothing() {
+fn words_of_another_language_indicate_no_facets() {
     check("Der Chef bekommt ein Gift.", &["work"]);
     check("The gift is for you.", &["shopping"]);
 }
@@ -31,19 +31,19 @@ fn stems_and_parts_of_compounds_are_found() {
 }
 
 #[test]
-fn only_whole_words_tell() {
+fn only_whole_words_indicate_facets() {
     check("The carport is planetary.", &[]);
     check("A scarlet planet.", &[]);
 }
 
 #[test]
-fn when_tells_a_time_only_where_somebody_asks() {
+fn when_indicates_timing_only_in_questions() {
     check("When does it open?", &["timing"]);
     check("It stops when it gets dark.", &[]);
 }
 
 #[test]
-fn a_facet_has_the_place_of_the_word_that_told_it() {
+fn a_facet_has_the_span_of_its_first_word() {
     let text = "Été 🌞: l’hôtel coûte cher.";
     let told: Vec<(&str, String)> =
         rings(text).facets.iter().map(|it| (it.name, slice(text, it.span))).collect();

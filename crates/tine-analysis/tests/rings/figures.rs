@@ -16,7 +16,7 @@ fn six_of_ten_keywords_and_seventeen_of_twenty_intents_of_the_frozen_corpus_are_
 }
 
 #[test]
-fn the_turns_that_rules_were_made_with_are_read_as_well_as_they_were() {
+fn rings_are_as_accurate_on_the_development_turns_as_before() {
     let verdict = judge(&corpus("own.jsonl"));
     let overall = verdict.overall();
     let kept = overall.precision() >= 0.9 && overall.intent() >= 0.97;
@@ -24,7 +24,7 @@ fn the_turns_that_rules_were_made_with_are_read_as_well_as_they_were() {
 }
 
 #[test]
-fn the_sentences_that_cues_were_made_with_are_read_as_well_as_they_were() {
+fn intents_are_as_accurate_on_the_development_sentences_as_before() {
     let intent = judge(&corpus("intents.jsonl")).overall().intent();
     assert!(intent >= 0.97, "{intent}");
 }

@@ -156,7 +156,7 @@ fn a_greeting_before_a_question_does_not_count() {
 }
 
 #[test]
-fn steps_of_an_answer_are_no_requests() {
+fn steps_of_an_answer_are_not_requests() {
     check(
         Statement,
         &[
@@ -166,7 +166,7 @@ fn steps_of_an_answer_are_no_requests() {
 }
 
 #[test]
-fn what_is_offered_at_the_end_of_an_answer_does_not_count() {
+fn an_offer_at_the_end_of_an_answer_does_not_count() {
     check(
         Statement,
         &["The fee is 20 euros. It is due in May. Would you like me to explain how it is paid?"],

@@ -13,7 +13,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn phrases_lie_between_stop_words() {
+fn stop_words_separate_phrases() {
     check(
         "How do I renew my driving licence in the city of Boston?",
         &["driving licence", "Boston", "renew"],
@@ -22,7 +22,7 @@ fn phrases_lie_between_stop_words() {
 }
 
 #[test]
-fn german_nouns_are_told_by_their_capitals() {
+fn german_nouns_are_detected_by_their_capitals() {
     check(
         "Ich suche eine günstige Wohnung mit Balkon in Leipzig.",
         &["Wohnung", "Balkon", "Leipzig"],
@@ -60,13 +60,13 @@ fn identifiers_files_and_versions_are_kept_whole() {
 }
 
 #[test]
-fn numbers_go_with_their_units_and_names() {
+fn numbers_are_joined_with_units_and_names() {
     check("Is 16 GB enough for an iPhone 15?", &["iPhone 15", "16 GB"]);
     assert!(!keywords("I counted 1234 of them.").contains(&"1234".to_owned()));
 }
 
 #[test]
-fn addresses_are_no_keywords() {
+fn addresses_are_not_keywords() {
     let found = keywords("Write to anna@example.com or see https://example.com/a-long-page today");
     assert!(found.iter().all(|it| !it.contains("example")), "{found:?}");
 }
@@ -82,7 +82,7 @@ fn forms_of_one_word_are_one_keyword() {
 }
 
 #[test]
-fn what_is_said_often_comes_first() {
+fn frequent_keywords_come_first() {
     let text = "The garden is small. A fence surrounds the garden. We planted roses in the garden near a wall.";
     assert_eq!(keywords(text)[0], "garden");
 }
@@ -114,6 +114,6 @@ fn languages_without_lists_fall_back() {
 }
 
 #[test]
-fn languages_are_told_apart_within_one_text() {
+fn languages_are_detected_per_sentence() {
     check("Der Server ist kaputt. The customer wants a refund.", &["Server", "customer", "refund"]);
 }

@@ -127,13 +127,13 @@ proptest! {
     }
 
     #[test]
-    fn any_mixture_of_what_rules_look_at_has_valid_rings(text in pieces()) {
+    fn mixtures_of_special_tokens_have_valid_rings(text in pieces()) {
         check(&text);
     }
 }
 
 #[test]
-fn large_texts_of_one_thing_have_valid_rings() {
+fn large_repetitive_texts_have_valid_rings() {
     let pieces = [
         "a",
         "aB3_",
@@ -167,7 +167,7 @@ fn large_texts_of_one_thing_have_valid_rings() {
 }
 
 #[test]
-fn beyond_the_bound_the_last_segment_takes_the_rest() {
+fn the_last_allowed_segment_takes_the_rest() {
     let text = "One more. ".repeat(MAX_SEGMENTS + 10);
     let segments = rings(&text).segments;
     assert_eq!(segments.len(), MAX_SEGMENTS);

@@ -18,7 +18,7 @@ fn chinese_and_japanese_marks_end_sentences() {
 }
 
 #[test]
-fn the_point_of_an_abbreviation_ends_nothing() {
+fn the_period_of_an_abbreviation_ends_no_sentence() {
     assert_eq!(segments("Ask Dr. Smith. He knows."), ["Ask Dr. Smith.", "He knows."]);
     assert_eq!(segments("Das geht, z.B. Montag."), ["Das geht, z.B. Montag."]);
     assert_eq!(segments("John F. Kennedy spoke."), ["John F. Kennedy spoke."]);
@@ -42,14 +42,14 @@ fn a_fenced_block_of_code_is_one_segment() {
 }
 
 #[test]
-fn a_line_broken_at_the_margin_goes_on() {
+fn a_wrapped_line_continues() {
     let text = "This line is long enough to have been broken by the margin of\nsome editor. Next.";
     assert_eq!(segments(text).len(), 2);
     assert_eq!(segments("short\nlines").len(), 2);
 }
 
 #[test]
-fn a_mark_that_hangs_on_white_space_keeps_it() {
+fn a_combining_mark_keeps_its_white_space() {
     assert_eq!(segments("a. \u{308}b"), ["a. \u{308}b"]);
     assert_eq!(segments("\n \u{308}b"), [" \u{308}b"]);
 }

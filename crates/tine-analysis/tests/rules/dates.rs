@@ -12,7 +12,7 @@ fn check(phrase: &str, day: &str) {
 }
 
 #[test]
-fn days_near_today_are_counted_from_when_it_was_said() {
+fn relative_days_are_resolved_from_the_time_of_writing() {
     check("today", "2025-03-03");
     check("tonight", "2025-03-03");
     check("tomorrow", "2025-03-04");
@@ -34,7 +34,7 @@ fn a_weekday_is_the_first_one_from_tomorrow_on() {
 }
 
 #[test]
-fn next_weekday_is_that_of_the_coming_week() {
+fn next_with_a_weekday_means_the_coming_week() {
     check("next Friday", "2025-03-14");
     check("next Monday", "2025-03-10");
     check("on Wednesday next week", "2025-03-12");
@@ -54,7 +54,7 @@ fn a_month_and_a_day_are_the_next_such_date_unless_there_is_a_year() {
 }
 
 #[test]
-fn figures_are_iso_or_month_first_unless_that_is_impossible() {
+fn numeric_dates_are_iso_or_month_first_unless_impossible() {
     check("by 2025-12-01", "2025-12-01");
     check("by 3/14", "2025-03-14");
     check("by 25/4", "2025-04-25");
@@ -62,7 +62,7 @@ fn figures_are_iso_or_month_first_unless_that_is_impossible() {
 }
 
 #[test]
-fn a_day_that_is_not_in_the_calendar_is_no_date() {
+fn a_day_that_does_not_exist_is_not_a_date() {
     assert_eq!(
         said("task", "I need to pay the rent by 2025-02-30."),
         ["pay the rent by 2025-02-30"]
@@ -70,7 +70,7 @@ fn a_day_that_is_not_in_the_calendar_is_no_date() {
 }
 
 #[test]
-fn without_a_day_to_count_from_only_full_dates_are_dates() {
+fn without_a_reference_date_only_full_dates_are_dates() {
     let found = |text| {
         let material = Material { text, subject: Subject::Turn(Role::User), authored_at: None };
         shown(

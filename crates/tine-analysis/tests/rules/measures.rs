@@ -34,7 +34,7 @@ fn measures_have_their_unit_in_the_singular() {
 }
 
 #[test]
-fn counts_ages_rates_and_dates_are_no_amounts() {
+fn counts_ages_rates_and_dates_are_not_amounts() {
     for text in [
         "12 eggs and three people",
         "My son is 3 years old.",
@@ -56,6 +56,6 @@ fn a_link_ends_before_the_punctuation_of_its_sentence() {
 }
 
 #[test]
-fn a_mail_address_is_no_link() {
+fn an_email_address_is_not_a_link() {
     assert_eq!(said("link", "Write to ann@example.com."), NONE);
 }

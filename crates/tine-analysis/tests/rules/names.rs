@@ -5,7 +5,7 @@ use super::{said, written};
 const NONE: [&str; 0] = [];
 
 #[test]
-fn people_are_known_by_first_names_titles_and_kin() {
+fn people_are_found_by_first_name_title_and_kinship() {
     assert_eq!(said("person", "Ana Kovač wants to join."), ["Ana Kovač"]);
     assert_eq!(said("person", "Call Dr. Nguyen and Prof. Okafor."), ["Nguyen", "Okafor"]);
     assert_eq!(said("person", "I asked Uncle Peter."), ["Peter role=uncle"]);
@@ -23,7 +23,7 @@ fn a_person_named_again_by_a_part_of_the_name_is_the_same() {
 }
 
 #[test]
-fn a_person_has_the_address_and_the_role_beside_the_name() {
+fn a_person_has_email_and_role_from_beside_the_name() {
     assert_eq!(
         said("person", "Our accountant, Elena Petrova (elena@petrova.example), called."),
         ["Elena Petrova email=elena@petrova.example role=accountant"]
@@ -31,7 +31,7 @@ fn a_person_has_the_address_and_the_role_beside_the_name() {
 }
 
 #[test]
-fn attendees_and_signatures_are_people() {
+fn attendees_and_signatories_are_people() {
     assert_eq!(
         written("person", "Present: Jane Roe, Xanthe, Kofi Mensah and Li Wei"),
         ["Jane Roe", "Xanthe", "Kofi Mensah", "Li Wei"]
@@ -40,13 +40,13 @@ fn attendees_and_signatures_are_people() {
 }
 
 #[test]
-fn greetings_name_people_in_turns_alone() {
+fn greetings_name_people_only_in_turns() {
     assert_eq!(said("person", "Hi Xanthe, how are you?"), ["Xanthe"]);
     assert_eq!(written("person", "Hello World, it says."), NONE);
 }
 
 #[test]
-fn words_that_are_also_names_are_words_at_the_beginning_of_a_sentence() {
+fn ambiguous_words_are_not_names_at_the_beginning_of_a_sentence() {
     for text in [
         "Will this work?",
         "Mark the first item.",
@@ -60,7 +60,7 @@ fn words_that_are_also_names_are_words_at_the_beginning_of_a_sentence() {
 }
 
 #[test]
-fn organisations_are_known_by_their_words_by_fame_and_by_who_works_there() {
+fn organisations_are_found_by_suffix_by_list_and_by_context() {
     assert_eq!(
         said("organization", "She studies at the University of Toronto."),
         ["University of Toronto"]
@@ -76,7 +76,7 @@ fn organisations_are_known_by_their_words_by_fame_and_by_who_works_there() {
 }
 
 #[test]
-fn products_and_languages_are_no_organisations() {
+fn products_and_languages_are_not_organisations() {
     for text in
         ["We use Postgres with Redis.", "I write Python.", "It runs on Windows.", "An apple a day."]
     {
@@ -85,7 +85,7 @@ fn products_and_languages_are_no_organisations() {
 }
 
 #[test]
-fn places_are_known_from_the_gazetteer_by_their_words_and_by_who_goes_there() {
+fn places_are_found_by_list_by_their_words_and_by_context() {
     assert_eq!(
         said("place", "I moved from New York City to Tallinn."),
         ["New York City", "Tallinn"]

@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn statements_never_share_their_words(text in texts()) {
+    fn statements_do_not_overlap(text in texts()) {
         let kinds = ["task", "event", "decision", "preference"];
         let found = interpret(&text, Subject::Turn(Role::User), Some(1_741_000_000_000));
         let mut spans: Vec<_> = found
@@ -123,7 +123,7 @@ proptest! {
 
 /// A megabyte of each is read to its end: nothing in it makes a rule go over it again and again.
 #[test]
-fn long_texts_of_any_kind_come_to_an_end() {
+fn long_texts_of_any_kind_terminate() {
     const MEGABYTE: usize = 1_000_000;
     let pieces = ["é", "and ", "x. ", "`https://", "We went for a long walk by the sea. "];
     for piece in pieces {

@@ -9,7 +9,7 @@ use super::{SAID_AT, read, said, written};
 const NONE: [&str; 0] = [];
 
 #[test]
-fn rules_say_what_they_are() {
+fn the_rules_identify_themselves() {
     let about = Rules.about();
     assert_eq!(
         (about.name.as_str(), about.version.as_str(), about.kind),
@@ -28,7 +28,7 @@ fn code_and_quoted_blocks_are_skipped_in_turns_and_documents() {
 }
 
 #[test]
-fn a_fence_that_is_never_closed_hides_the_rest() {
+fn an_unclosed_fence_hides_the_rest() {
     assert_eq!(said("task", "```\nI need to call Anna.\n\nI need to call Ben."), NONE);
 }
 
@@ -48,7 +48,7 @@ fn abbreviations_do_not_end_sentences() {
 }
 
 #[test]
-fn spans_are_the_bytes_that_say_so() {
+fn spans_are_the_bytes_of_the_fact() {
     let text = "Grüße! I need to call Ana Kovač tomorrow.";
     let found = read(Subject::Turn(Role::User), text);
     let spans: Vec<&str> =
@@ -57,7 +57,7 @@ fn spans_are_the_bytes_that_say_so() {
 }
 
 #[test]
-fn white_space_and_apostrophes_of_several_bytes_are_cut_whole() {
+fn multibyte_white_space_and_apostrophes_are_handled() {
     let odd = "I need to call Ben\u{a0}if\u{a0}I need to. Lunch tomorrow for Anna’s.";
     assert_eq!(said("task", odd), ["call Ben"]);
     assert_eq!(said("event", odd), ["Lunch date=2025-03-04"]);
@@ -66,7 +66,7 @@ fn white_space_and_apostrophes_of_several_bytes_are_cut_whole() {
 }
 
 #[test]
-fn a_run_is_replayed_by_reading_again() {
+fn a_replay_interprets_the_text_again() {
     let material = Material {
         text: "We decided to move to Lisbon.",
         subject: Subject::Turn(Role::User),

@@ -5,7 +5,7 @@ use super::{answered, said, written};
 const NONE: [&str; 0] = [];
 
 #[test]
-fn a_task_is_the_action_without_who_and_when() {
+fn a_task_title_is_the_action_without_person_and_time() {
     assert_eq!(said("task", "I still have to renew my passport."), ["renew my passport"]);
     assert_eq!(said("task", "i gotta clean out the trunk before"), ["clean out the trunk"]);
     assert_eq!(
@@ -20,7 +20,7 @@ fn a_task_is_the_action_without_who_and_when() {
 }
 
 #[test]
-fn a_task_knows_whose_it_is_when_they_are_named() {
+fn a_task_has_a_named_assignee() {
     assert_eq!(
         said("task", "Oleg should groom the backlog by Thursday."),
         ["groom the backlog assignee=Oleg due=2025-03-06"]
@@ -28,7 +28,7 @@ fn a_task_knows_whose_it_is_when_they_are_named() {
 }
 
 #[test]
-fn two_actions_with_days_of_their_own_are_two_tasks() {
+fn two_actions_with_separate_dates_are_two_tasks() {
     assert_eq!(
         said("task", "I need to call the bank tomorrow and send the form by Friday."),
         ["call the bank due=2025-03-04", "send the form due=2025-03-07"]
@@ -36,7 +36,7 @@ fn two_actions_with_days_of_their_own_are_two_tasks() {
 }
 
 #[test]
-fn open_boxes_and_lists_of_things_to_do_are_tasks_and_ticked_boxes_are_not() {
+fn unchecked_boxes_and_to_do_lists_are_tasks_and_checked_boxes_are_not() {
     let list = "Errands:\n- [ ] buy 2 kg potatoes\n- [x] fix the bike\n";
     assert_eq!(said("task", list), ["buy 2 kg potatoes"]);
     assert_eq!(said("task", "TODO: back up the laptop"), ["back up the laptop"]);
@@ -48,7 +48,7 @@ fn open_boxes_and_lists_of_things_to_do_are_tasks_and_ticked_boxes_are_not() {
 }
 
 #[test]
-fn what_an_assistant_is_asked_to_do_at_once_is_no_task() {
+fn an_immediate_request_to_the_assistant_is_not_a_task() {
     assert_eq!(
         said("task", "Please summarise this. Can you tell me why? You must answer in French."),
         NONE
@@ -58,14 +58,14 @@ fn what_an_assistant_is_asked_to_do_at_once_is_no_task() {
 }
 
 #[test]
-fn documents_bind_whoever_shall_or_must() {
+fn documents_state_tasks_with_shall_and_must() {
     let clause = "The vendor shall deliver the prototype by May 2.";
     assert_eq!(written("task", clause), ["deliver the prototype due=2025-05-02"]);
     assert_eq!(said("task", "Downtime must stay below 20 minutes."), NONE);
 }
 
 #[test]
-fn what_is_denied_supposed_asked_or_quoted_is_neither_task_nor_decision_nor_preference() {
+fn negated_hypothetical_asked_and_quoted_statements_are_ignored() {
     for text in [
         "You don't need to bring anything.",
         "There is nothing you need to do.",
@@ -89,7 +89,7 @@ fn what_is_denied_supposed_asked_or_quoted_is_neither_task_nor_decision_nor_pref
 }
 
 #[test]
-fn a_decision_is_what_was_decided_also_against() {
+fn decisions_for_and_against_are_found() {
     assert_eq!(said("decision", "We decided not to hire this year."), ["not to hire this year"]);
     assert_eq!(said("decision", "Mei and I agreed to order twice a year."), ["order twice a year"]);
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_decision_is_what_was_decided_also_against() {
 }
 
 #[test]
-fn a_preference_keeps_its_verb_and_says_which_way_it_goes() {
+fn a_preference_keeps_its_verb_and_has_a_polarity() {
     assert_eq!(
         said("preference", "I prefer an aisle seat."),
         ["I prefer an aisle seat polarity=like"]
@@ -135,7 +135,7 @@ fn a_preference_keeps_its_verb_and_says_which_way_it_goes() {
 }
 
 #[test]
-fn an_event_is_what_happens_at_a_time_and_where() {
+fn an_event_has_a_time_and_a_place() {
     assert_eq!(
         said("event", "The statistics exam is on September 4."),
         ["statistics exam date=2025-09-04"]
@@ -175,7 +175,7 @@ fn one_phrase_is_a_task_or_an_event_and_never_both() {
 }
 
 #[test]
-fn nothing_happens_without_a_time_or_when_it_is_called_off() {
+fn there_is_no_event_without_a_time_or_after_a_cancellation() {
     assert_eq!(said("event", "The meeting was long."), NONE);
     assert_eq!(said("event", "The meeting on Friday is cancelled."), NONE);
     assert_eq!(said("event", "Could we have a call on Friday?"), NONE);

@@ -10,7 +10,7 @@ use tine_core::{ConversationId, ErrorKind, Reference};
 use tine_engine::Call;
 use tine_formats::bundle::write_bundles;
 use tine_formats::export::{self, ExportFormat};
-use tine_formats::page;
+use tine_formats::html_page;
 
 use crate::arguments::{local_only_error, reference};
 
@@ -175,7 +175,7 @@ fn write(
             Ok(())
         }
         None if args.format == ExportFormatArg::Html => {
-            page::wrap(out, |out| bundle(session, args, selected, out))
+            html_page::wrap(out, |out| bundle(session, args, selected, out))
         }
         None => bundle(session, args, selected, out),
     }

@@ -35,7 +35,6 @@ pub(super) struct DeltaRange {
     pub(super) since: Option<LogMark>,
 }
 
-/// One conversation.
 struct ConversationProgress {
     id: ConversationId,
     /// The type of the last line.

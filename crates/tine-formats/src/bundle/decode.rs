@@ -23,14 +23,12 @@ use super::error::Fault;
 use super::fields::{Fields, name_fault, value_fault, wrong};
 use super::{FORMAT, VERSION, Written, encode};
 
-/// A decoded line.
 #[expect(clippy::large_enum_variant, reason = "one at a time, taken apart where it is made")]
 pub(super) enum DecodedLine {
     /// A record, with the hash that it states for the record it links to.
     Record(BundleRecord, Option<Digest>),
     /// A turn that a delta refers to but does not contain.
     KnownTurn(TurnId, TurnHash),
-    /// The end.
     End(Written),
 }
 
@@ -181,8 +179,8 @@ fn body(content: Json, role: Role, limits: &Limits) -> Result<Body, Fault> {
     if content.as_array().is_none() {
         return Err(wrong("content", "an array of blocks", &content));
     }
-    // A block is measured when it is sent. Here the line is what bounds it: its canonical form
-    // may be longer than what was measured, and must not be refused for that.
+    // The size of a block was limited when it was sent. Its canonical form may be larger, and is
+    // limited by the line.
     let limits = Limits { block_bytes: usize::MAX, ..*limits };
     Body::from_content(content, role, &limits)
         .map_err(|error| value_fault("content", error.is_too_large(), error))

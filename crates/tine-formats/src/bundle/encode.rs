@@ -1,7 +1,7 @@
 //! Encodes records as JSON.
 //!
-//! An optional key is absent when it has no value; a key that can be `null` is always present. So
-//! each record has exactly one form.
+//! An optional key is absent if it has no value; a key that can be `null` is always present. So each
+//! record has exactly one form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -21,7 +21,7 @@ pub(super) fn header() -> Json {
     json::object([("format", FORMAT.into()), ("version", VERSION.into())])
 }
 
-/// Returns a turn that a part names and does not bring.
+/// Returns a turn that a delta refers to but does not contain.
 pub(super) fn known(turn: TurnId, hash: TurnHash) -> Json {
     json::object([("record", "known".into()), ("turn_id", text(&turn)), ("turn_hash", text(&hash))])
 }
@@ -213,8 +213,7 @@ fn used_key(idempotency: &Idempotency) -> Json {
     ])
 }
 
-/// Returns a stored JSON text as the value that it is. Its digest is chained, so a spelling that
-/// would not come back byte for byte is damage.
+/// Parses a stored JSON text. Since its digest is chained, a text that is not canonical is damaged.
 fn exact_json(stored: &str) -> Result<Json, Fault> {
     let value = json::parse(stored.as_bytes(), MAX_DEPTH)?;
     if value.to_canonical() != stored {

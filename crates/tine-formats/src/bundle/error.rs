@@ -1,4 +1,4 @@
-//! Why a bundle cannot be written or read: where, what, and what to do about it.
+//! Why a bundle cannot be written or read: where, what is wrong, and what to do.
 
 use std::io;
 
@@ -6,74 +6,57 @@ use tine_core::json::JsonError;
 use tine_core::{ConversationId, Digest, ErrorKind, TurnId};
 use tine_engine::Imported;
 
-/// A bundle that cannot be written or read.
+/// Why a bundle cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the fields")]
 pub enum BundleError {
-    /// A line is not what it must be. Nothing of the bundle was imported.
+    /// A line is invalid. Nothing was imported.
     #[error("line {line} of the bundle: {fault}")]
     Line {
-        /// Counted from 1.
         line: u64,
-        /// What is wrong with it.
         #[source]
         fault: Fault,
     },
-    /// The input failed.
+    /// The input failed after a line.
     #[error("the bundle could not be read beyond line {line}: {source}; nothing was imported")]
-    Read {
-        /// The last whole line.
-        line: u64,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The output failed; what is there lacks its end line and is recognised as cut.
-    #[error("the bundle could not be written: {source}; remove what is there and export again")]
-    Write {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The copy that a bundle needs that can be read only once.
+    Read { line: u64, source: io::Error },
+    /// The output failed; what was written lacks its end line, so that it is recognised as truncated.
     #[error(
-        "the temporary copy of the bundle failed: {source}; make room, or save the bundle as a \
+        "the bundle could not be written: {source}; remove the incomplete file and export again"
+    )]
+    Write { source: io::Error },
+    /// The temporary copy of a bundle from a stream failed.
+    #[error(
+        "the temporary copy of the bundle failed: {source}; free disk space, or save the bundle as a \
          file and import that"
     )]
-    Spool {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A record of the store contradicts its hash or points nowhere.
+    Spool { source: io::Error },
+    /// A record of the store does not match its hash, or refers to a missing record.
     #[error("the {record} cannot be exported: {fault}")]
     Damaged {
-        /// Which one.
         record: String,
-        /// What is wrong with it.
         #[source]
         fault: Fault,
     },
-    /// The engine could not export.
     #[error(transparent)]
     Engine(#[from] tine_engine::Error),
-    /// The bundle is sound, but a conversation does not fit into this store.
+    /// The bundle is valid, but the store rejected a conversation.
     #[error(
-        "the conversation `{conversation}` (line {line} of the bundle) was refused: {source}; \
-         nothing of it was stored, and the {} before it stay as imported",
+        "the conversation `{conversation}` (line {line} of the bundle) was rejected: {source}; \
+         nothing of it was stored; the {} before it were imported",
         imported.conversations + imported.extended + imported.unchanged
     )]
     Refused {
-        /// Which one.
         conversation: ConversationId,
-        /// Where it begins.
         line: u64,
-        /// What was imported before it.
         imported: Imported,
-        /// Why.
         source: Box<tine_engine::Error>,
     },
 }
 
 impl BundleError {
-    /// Returns the kind that surfaces report.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             BundleError::Line { fault, .. } | BundleError::Damaged { fault, .. }
@@ -92,210 +75,101 @@ impl BundleError {
     }
 }
 
-/// What is wrong with one line, or with the record that it would hold.
+/// What is wrong with a line, or with its record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the fields")]
 pub enum Fault {
-    /// Something else than a bundle.
     #[error(
         "this is not a Tine bundle: one begins with the line \
          {{\"format\":\"tine-bundle\",\"version\":{}}}",
         super::VERSION
     )]
     NotABundle,
-    /// Something else than a delta.
-    #[error("this is not what came behind an entry of a log; ask the other side again")]
+    /// The input is not a delta.
+    #[error("this is not a delta of a log; sync again")]
     NotADelta,
-    /// A delta that does not tell what its header says.
-    #[error("it does not hold exactly what its first line says: {what}; ask the other side again")]
-    OtherDelta {
-        /// In which way.
-        what: &'static str,
-    },
-    /// A bundle of another release.
+    /// A delta does not match its header.
+    #[error("it does not match its first line: {what}; sync again")]
+    OtherDelta { what: &'static str },
+    /// The version of the format is not supported.
     #[error(
         "the bundle has version {found} and this release reads version {}; import it with the \
          release that wrote it, or with a newer one",
         super::VERSION
     )]
-    Version {
-        /// What the header says.
-        found: u64,
-    },
-    /// No JSON.
+    Version { found: u64 },
+    /// The line is not JSON.
     #[error("it is not valid JSON: {0}; get the bundle again")]
     Json(#[from] JsonError),
-    /// JSON, and no object.
-    #[error("it must hold an object, not {found}")]
-    NotAnObject {
-        /// What it holds.
-        found: &'static str,
-    },
-    /// Valid JSON in another spelling.
+    #[error("it must be an object, not {found}")]
+    NotAnObject { found: &'static str },
     #[error(
         "it is not in canonical form (RFC 8785: keys sorted, no spaces, shortest numbers and \
-         escapes); a bundle is taken byte for byte, so import it as it was exported"
+         escapes); import the bundle exactly as it was exported"
     )]
     NotCanonical,
-    /// A line that does not end.
-    #[error("it is longer than {limit} bytes, which is the limit for a line; raise body_bytes")]
-    TooLong {
-        /// The limit in force.
-        limit: usize,
-    },
-    /// The input stops before the end line, or within a line.
-    #[error("the bundle ends here, before its end line: it was cut off; get it again")]
+    #[error("it is longer than the limit of {limit} bytes for a line; raise body_bytes")]
+    TooLong { limit: usize },
+    /// The input ends before the end line, or within a line.
+    #[error("the bundle ends here, before its end line: it is truncated; get it again")]
     Cut,
-    /// Something follows the end line.
-    #[error("something follows the end line; a file holds exactly one bundle")]
+    /// There is input after the end line.
+    #[error("there is input after the end line; a file contains exactly one bundle")]
     AfterEnd,
-    /// A record type of which nothing is known.
     #[error("unknown record type `{record}`; it may come from a newer release")]
-    UnknownRecord {
-        /// What was found.
-        record: String,
-    },
-    /// A key of which nothing is known.
+    UnknownRecord { record: String },
     #[error("`{key}` is not a key of this {record}; it may come from a newer release")]
-    UnknownKey {
-        /// The record's type.
-        record: &'static str,
-        /// The key.
-        key: String,
-    },
-    /// A key is missing.
+    UnknownKey { record: &'static str, key: String },
     #[error("the {record} lacks the key `{key}`")]
-    MissingKey {
-        /// The record's type.
-        record: &'static str,
-        /// The key.
-        key: &'static str,
-    },
-    /// A key holds the wrong type.
+    MissingKey { record: &'static str, key: &'static str },
+    /// The value of a key has the wrong type.
     #[error("`{key}` must be {expected}, not {found}")]
-    WrongType {
-        /// The key.
-        key: &'static str,
-        /// What it should hold.
-        expected: &'static str,
-        /// What it holds.
-        found: &'static str,
-    },
-    /// A key holds something that it cannot hold.
+    WrongType { key: &'static str, expected: &'static str, found: &'static str },
     #[error("`{key}`: {source}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// Whether a limit was exceeded.
-        too_large: bool,
-        /// What is wrong with it.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A key holds the right thing in another spelling than the one that is hashed.
-    #[error("`{key}` is spelled `{given}` and must be spelled `{canonical}`")]
-    Spelling {
-        /// The key.
-        key: &'static str,
-        /// What it holds.
-        given: String,
-        /// What it should hold.
-        canonical: String,
-    },
-    /// A record before the conversation that it belongs to.
-    #[error("this {record} stands before the conversation that it belongs to")]
-    Homeless {
-        /// The record's type.
-        record: &'static str,
-    },
-    /// Records of a conversation in another order than the one of the format.
-    #[error("this {record} must stand before every {after} of its conversation")]
-    Order {
-        /// The record's type.
-        record: &'static str,
-        /// The type of the record before it.
-        after: &'static str,
-    },
-    /// A turn that is not there, or comes only later.
+    Value { key: &'static str, too_large: bool, source: Box<dyn std::error::Error + Send + Sync> },
+    /// The value of a key is not in canonical form.
+    #[error("`{key}` is `{given}`, which must be written `{canonical}`")]
+    Spelling { key: &'static str, given: String, canonical: String },
+    /// A record comes before its conversation.
+    #[error("this {record} comes before its conversation")]
+    Homeless { record: &'static str },
+    /// The records of a conversation are out of order.
+    #[error("this {record} must come before every {after} of its conversation")]
+    Order { record: &'static str, after: &'static str },
+    /// A turn is missing, or comes later.
     #[error("`{key}` names the turn {turn}, which does not come before it in the conversation")]
-    UnknownTurn {
-        /// The key.
-        key: &'static str,
-        /// The turn.
-        turn: TurnId,
-    },
-    /// Two turns of one id or one hash.
-    #[error("the turn {turn}, or another one with its hash, was there before")]
-    RepeatedTurn {
-        /// The turn.
-        turn: TurnId,
-    },
-    /// Names that are not sorted or occur twice.
+    UnknownTurn { key: &'static str, turn: TurnId },
+    /// Two turns have the same id or hash.
+    #[error("the turn {turn}, or another one with its hash, occurs twice")]
+    RepeatedTurn { turn: TurnId },
+    /// Names are not sorted, or occur twice.
     #[error("the {record} `{name}` is repeated or out of order; they are sorted by name")]
-    Unsorted {
-        /// The record's type.
-        record: &'static str,
-        /// Its name.
-        name: String,
-    },
-    /// A gap in the operation log.
+    Unsorted { record: &'static str, name: String },
+    /// The operation log has a gap.
     #[error("the operation has seq {found} and must have seq {expected}")]
-    Seq {
-        /// What must come next.
-        expected: u64,
-        /// What comes.
-        found: u64,
-    },
-    /// A conversation without a log.
-    #[error("the conversation `{conversation}` has no operation, not even the one that made it")]
-    NoOperation {
-        /// Which one.
-        conversation: ConversationId,
-    },
-    /// A record that was made by an operation beyond the end of the log.
-    #[error("a record names operation {named}, and the conversation's log ends at {last}")]
-    UnknownOperation {
-        /// The operation that is named.
-        named: u64,
-        /// The last operation of the conversation.
-        last: u64,
-    },
-    /// The bytes do not have the hash that stands beside them.
-    #[error("the {what} hashes to {computed}, and the record says {stated}: it was altered")]
-    Hash {
-        /// What was hashed.
-        what: String,
-        /// What its bytes give.
-        computed: Digest,
-        /// What stands beside them.
-        stated: Digest,
-    },
-    /// A hash of an earlier record is repeated wrongly.
-    #[error("`{key}` is {}, and the record that it means has {}", or_null(stated), or_null(actual))]
-    Link {
-        /// The key.
-        key: &'static str,
-        /// What it says.
-        stated: Option<Digest>,
-        /// What it should say.
-        actual: Option<Digest>,
-    },
-    /// The end line counts something else.
-    #[error("the end line counts {stated} {what}, and there are {counted}: lines are missing")]
-    Count {
-        /// What is counted.
-        what: &'static str,
-        /// What the end line says.
-        stated: u64,
-        /// What was seen.
-        counted: u64,
-    },
-    /// The end line's digest is that of other bytes.
-    #[error("the end line's sha256 is not that of the lines before it: the bundle was altered")]
+    Seq { expected: u64, found: u64 },
+    /// A conversation has no log.
+    #[error("the conversation `{conversation}` has no operations, not even its creation")]
+    NoOperation { conversation: ConversationId },
+    /// A record refers to an operation beyond the end of the log.
+    #[error("a record names operation {named}, but the conversation's log ends at {last}")]
+    UnknownOperation { named: u64, last: u64 },
+    #[error("the {what} has the hash {computed}, but the record states {stated}: it was altered")]
+    Hash { what: String, computed: Digest, stated: Digest },
+    /// The hash of an earlier record is stated wrongly.
+    #[error("`{key}` is {}, but the record has {}", or_null(stated), or_null(actual))]
+    Link { key: &'static str, stated: Option<Digest>, actual: Option<Digest> },
+    /// A count in the end line is wrong.
+    #[error("the end line counts {stated} {what}, but there are {counted}: lines are missing")]
+    Count { what: &'static str, stated: u64, counted: u64 },
+    /// The digest in the end line is wrong.
+    #[error("the end line's sha256 does not match the lines before it: the bundle was altered")]
     EndDigest,
 }
 
 impl Fault {
-    /// Returns whether a limit was exceeded, as opposed to a malformed record.
+    /// Returns whether a limit was exceeded, as opposed to an invalid record.
     pub fn is_too_large(&self) -> bool {
         match self {
             Fault::TooLong { .. } => true,

@@ -13,6 +13,11 @@ use tine_core::json::Object;
 
 use super::error::Fault;
 
+/// An id, a hash or a time, which has one canonical spelling.
+pub(super) trait Canonical: FromStr<Err: Error + Send + Sync + 'static> + Display {}
+
+impl<T: FromStr<Err: Error + Send + Sync + 'static> + Display> Canonical for T {}
+
 /// The keys of one record that have not been taken yet.
 pub(super) struct Fields {
     record: &'static str,
@@ -84,30 +89,21 @@ impl Fields {
     }
 
     /// Returns an id, a hash or a time.
-    pub(super) fn parsed<T>(&mut self, key: &'static str) -> Result<T, Fault>
-    where
-        T: FromStr + Display,
-        T::Err: Error + Send + Sync + 'static,
-    {
+    pub(super) fn parsed<T: Canonical>(&mut self, key: &'static str) -> Result<T, Fault> {
         let text = self.text(key)?;
         exact(key, text)
     }
 
     /// Returns an id, a hash or a time, or `None` for an explicit null.
-    pub(super) fn parsed_or_null<T>(&mut self, key: &'static str) -> Result<Option<T>, Fault>
-    where
-        T: FromStr + Display,
-        T::Err: Error + Send + Sync + 'static,
-    {
+    pub(super) fn parsed_or_null<T: Canonical>(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<T>, Fault> {
         self.text_or_null(key)?.map(|text| exact(key, text)).transpose()
     }
 
     /// Returns an id, a hash or a time, or `None` when the key is absent.
-    pub(super) fn optional<T>(&mut self, key: &'static str) -> Result<Option<T>, Fault>
-    where
-        T: FromStr + Display,
-        T::Err: Error + Send + Sync + 'static,
-    {
+    pub(super) fn optional<T: Canonical>(&mut self, key: &'static str) -> Result<Option<T>, Fault> {
         self.optional_text(key)?.map(|text| exact(key, text)).transpose()
     }
 
@@ -153,11 +149,7 @@ fn text(key: &'static str, value: Json) -> Result<String, Fault> {
     }
 }
 
-fn exact<T>(key: &'static str, given: String) -> Result<T, Fault>
-where
-    T: FromStr + Display,
-    T::Err: Error + Send + Sync + 'static,
-{
+fn exact<T: Canonical>(key: &'static str, given: String) -> Result<T, Fault> {
     let value: T = given.parse().map_err(|error| value_fault(key, false, error))?;
     let canonical = value.to_string();
     if canonical != given {

@@ -1,10 +1,9 @@
 //! Imports bundles: the whole bundle is checked first, then stored.
 //!
-//! A bundle is read twice. The first pass reads down to the end line and checks all that a bundle
-//! says about itself; nothing is stored before it has succeeded. The second pass hands the
-//! records to the engine, one conversation and one transaction at a time. What can still be
-//! refused then depends on the store: a history that diverged from the one that is there, a name
-//! that is taken. Such a refusal leaves nothing of its conversation; the ones before it stay.
+//! A bundle is read twice. The first pass checks everything that the bundle states about itself, down
+//! to its end line; nothing is stored before. The second pass gives the records to the engine, one
+//! conversation and one transaction at a time. The store may still reject a conversation whose history
+//! diverged or whose name is taken; the conversations before it stay.
 
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write as _};
 
@@ -15,10 +14,10 @@ use super::error::BundleError;
 use super::reader::BundleReader;
 use super::{Written, spool};
 
-/// Checks a whole bundle by itself and says what it holds.
+/// Checks a whole bundle and returns its counts.
 ///
-/// Everything that can be computed is: every root hash, turn hash and operation hash, every
-/// reference to an earlier line, the counts and the digest of the end line.
+/// This recomputes every root hash, turn hash and operation hash, and checks every reference to an
+/// earlier line, the counts and the digest of the end line.
 pub fn verify_bundle(input: &mut dyn BufRead, limits: &Limits) -> Result<Written, BundleError> {
     finish(BundleReader::new(input, limits)?)
 }
@@ -26,8 +25,7 @@ pub fn verify_bundle(input: &mut dyn BufRead, limits: &Limits) -> Result<Written
 /// Imports a bundle from an input that can be read only once, such as a pipe.
 ///
 /// The bundle is copied to a temporary file while it is checked, so that nothing of a cut or
-/// altered one is stored. `project` is where the conversations go instead of the projects that
-/// the bundle names.
+/// altered one is stored. `project` replaces the projects that the bundle names.
 ///
 /// ```
 /// use tine_engine::{Call, Engine, NewConversation};
@@ -65,7 +63,7 @@ pub fn read_bundle(
 
 /// Imports a bundle from an input that can be read again, such as a file, without copying it.
 ///
-/// An input that turns out not to be seekable is read as by [`read_bundle`].
+/// An input that cannot be rewound is read as by [`read_bundle`].
 pub fn read_bundle_in_place<R: BufRead + Seek>(
     engine: &Engine,
 
@@ -81,13 +79,13 @@ pub fn read_bundle_in_place<R: BufRead + Seek>(
     store(engine, project, input)
 }
 
-/// Returns the first pass.
+/// Runs the first pass.
 fn finish(mut reader: BundleReader<'_>) -> Result<Written, BundleError> {
     while reader.next_record()?.is_some() {}
-    Ok(reader.end().expect("a reader gives no record only behind a checked end line"))
+    Ok(reader.end().expect("without a record, the end line was read and checked"))
 }
 
-/// Returns the second pass. It checks again what it reads: a file may have been changed in between.
+/// Runs the second pass. It checks everything again, since a file may have been changed in between.
 fn store(
     engine: &Engine,
 
@@ -120,7 +118,7 @@ fn store(
 /// Iterates over the records of one conversation at a time.
 struct ConversationRecords<'a> {
     reader: BundleReader<'a>,
-    /// The record that was read to see whether the conversation goes on.
+    /// The record that was read ahead.
     ahead: Option<BundleRecord>,
     /// Whether the conversation's first record has been handed out.
     begun: bool,

@@ -1,4 +1,4 @@
-//! Lines of bounded length from any input, with the digest of all that came before.
+//! Reads lines of limited length, and computes the digest of all lines before.
 
 use std::io::{BufRead, Read as _, Write};
 

@@ -7,17 +7,15 @@
 //!
 //! Invariants:
 //!
-//! - The bytes are a function of the content: no time of export, no host, no trace of how a
-//!   store lays things out. What is imported and exported again gives the same bytes.
-//! - What can be written can be read: [`BundleWriter`] makes every check that [`BundleReader`] makes, so a
-//!   damaged store fails on export rather than on the day its bundle is needed.
-//! - [`BundleReader`] has one spelling for everything. Another formatting, an unknown key, an absent
-//!   line, a single other byte is an error that names the line.
-//! - Nothing is imported from a bundle before the whole of it, down to its end line, has been
-//!   checked.
+//! - The bytes are a function of the content: they contain no time of export, no host and no details
+//!   of a store. An import that is exported again gives the same bytes.
+//! - [`BundleWriter`] makes every check that [`BundleReader`] makes, so that a damaged store fails on
+//!   export and not on import.
+//! - Everything has one spelling. Other formatting, an unknown key, a missing line or a changed byte
+//!   is an error that names the line.
+//! - Nothing is imported before the whole bundle, down to its end line, has been checked.
 //!
-//! Deliberately absent: compression, encryption, signatures, and any reading of older or newer
-//! versions of the format.
+//! Not included: compression, encryption, signatures, and other versions of the format.
 
 mod checker;
 mod decode;
@@ -28,7 +26,7 @@ mod fields;
 mod import;
 mod lines;
 mod reader;
-mod spool;
+pub(crate) mod spool;
 mod writer;
 
 use tine_core::{Digest, Limits};
@@ -39,13 +37,13 @@ pub use import::{read_bundle, read_bundle_in_place, verify_bundle};
 pub use reader::BundleReader;
 pub use writer::{BundleWriter, write_bundle, write_bundles};
 
-/// What the header calls the format.
+/// The name of the format in the header.
 pub const FORMAT: &str = "tine-bundle";
 
 /// The version of the format that is written and read here.
 pub const VERSION: u64 = 1;
 
-/// What a bundle holds, as its end line says.
+/// The contents of a bundle, as stated in its end line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Conversations.
@@ -60,9 +58,8 @@ pub struct Written {
 
 /// Returns the longest line, in bytes, without its newline.
 ///
-/// A block is measured as it was sent, and a text of control characters grows sixfold when it
-/// is escaped: four bodies hold the largest block in its largest form and all that is known
-/// besides.
+/// A body is limited as it was sent, and control characters grow sixfold when they are escaped: four
+/// times the limit is enough for the largest body and the other keys of its line.
 fn longest_line(limits: &Limits) -> usize {
     limits.body_bytes.saturating_mul(4)
 }

@@ -1,4 +1,4 @@
-//! A bundle, record by record, each checked against everything before it.
+//! Reads a bundle record by record, each checked against everything before it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -12,18 +12,18 @@ use super::error::{BundleError, Fault};
 use super::lines::Lines;
 use super::{Written, longest_line};
 
-/// The header is short; something else than a bundle should not be read to its first newline.
+/// The maximum length of the header, so that other input is not read to its first newline.
 const HEADER_BYTES: usize = 1 << 10;
 
 /// Reads the records of a bundle.
 ///
-/// Records are handed out before the end line is known to be there. Who stores them as they
-/// come, stores parts of a cut bundle; [`read_bundle`](super::read_bundle) therefore reads twice.
+/// Records are returned before the end line was checked. Storing them immediately may store parts of a
+/// truncated bundle; [`read_bundle`](super::read_bundle) therefore reads twice.
 pub struct BundleReader<'a> {
     lines: Lines<'a>,
     limits: Limits,
     checker: BundleChecker,
-    /// Turns that a part names and does not bring.
+    /// Turns that a delta refers to but does not contain.
     pub(super) known: BTreeMap<TurnId, TurnHash>,
     /// The last operation of the last conversation.
     pub(super) log_end: Option<LogMark>,
@@ -45,7 +45,7 @@ impl<'a> BundleReader<'a> {
         let mut lines = Lines::new(input, copy);
         let first = match lines.advance(HEADER_BYTES) {
             Ok(true) => decode::header(lines.current()),
-            // An empty file, or one whose first line has no end, was never known to be a bundle.
+            // An empty file, or one without a complete first line, is not a bundle.
             Ok(false) | Err(BundleError::Line { .. }) => Err(Fault::NotABundle),
             Err(other) => return Err(other),
         };
@@ -91,8 +91,7 @@ impl<'a> BundleReader<'a> {
         Ok(None)
     }
 
-    /// Returns the present line as a record; `None` for the end line, and for one about a known
-    /// turn.
+    /// Returns the current line as a record; `None` for the end line and for a known turn.
     fn check(&mut self) -> Result<Option<BundleRecord>, Fault> {
         match decode::line(self.lines.current(), &self.limits)? {
             DecodedLine::Record(record, stated) => {

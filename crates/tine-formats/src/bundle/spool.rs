@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Names that are tried before giving up: a name is taken only by a leftover or an adversary.
+/// The maximum number of names that are tried: only a leftover or an attacker can have taken one.
 const ATTEMPTS: u32 = 100;
 
 /// Returns an empty file, open for reading and writing.
-pub(super) fn create() -> io::Result<File> {
+pub(crate) fn create() -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
     for _ in 0..ATTEMPTS {
@@ -28,8 +28,7 @@ pub(super) fn create() -> io::Result<File> {
     ))
 }
 
-/// Conversations are private: the file is the owner's alone, never one that was there before,
-/// and has no name as soon as it is open.
+/// Creates a file that only its owner can access, and unlinks it once it is open.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -39,7 +38,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the system removes the file when its last handle is closed.
+/// Creates a file that the system removes when its last handle is closed.
 #[cfg(windows)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt as _;

@@ -1,8 +1,8 @@
-//! A conversation in the shape of ChatGPT's export: a `mapping` of nodes.
+//! A conversation in the format of ChatGPT's export: a `mapping` of nodes.
 //!
-//! What has no place in that shape (blocks other than text, calls and results, what is known about
-//! a turn, branches by name) stands beside it under `tine`, which others pass over and Tine reads
-//! back. The readable text is there for both.
+//! What the format does not have (blocks other than text, calls and results, metadata, branch names)
+//! is in additional members `tine`, which other programs ignore and Tine imports again. The readable
+//! text is there for both.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use tine_store::Content;
 
 use super::{ExportError, branch_map, leaf_paths, path, text_part};
 
-/// The node above all first turns.
+/// The id of the root node.
 const ROOT: &str = "root";
 
 pub(super) fn conversation(
@@ -73,7 +73,7 @@ pub(super) fn conversation(
     ]))
 }
 
-/// Returns every turn that is shown, parents first.
+/// Returns every shown turn, parents first.
 fn all(
     engine: &dyn Operations,
     call: &Call,

@@ -1,11 +1,11 @@
 //! Exports conversations in formats of other programs.
 //!
-//! [`ExportFormat::Markdown`] is for people; [`ExportFormat::OpenAi`] and [`ExportFormat::Anthropic`] are JSON Lines, one
-//! request for each line of the tree; [`ExportFormat::ChatGpt`] is a tree in the shape of ChatGPT's export,
-//! which keeps every branch and is read back as it was. Tine's own forms are
-//! [`bundle`](crate::bundle) and [`page`](crate::page).
+//! [`ExportFormat::Markdown`] is for people; [`ExportFormat::OpenAi`] and [`ExportFormat::Anthropic`]
+//! are JSON Lines, one request for each path; [`ExportFormat::ChatGpt`] is a tree in the format of
+//! ChatGPT's export, which keeps every branch and can be imported again. Tine's own forms are
+//! [`bundle`](crate::bundle) and [`html_page`](crate::html_page).
 //!
-//! Only what is shown is written: deleted turns and the log are the bundle's.
+//! Only shown turns are written; deleted turns and the log are in bundles.
 
 mod mapping;
 
@@ -27,7 +27,7 @@ pub enum ExportFormat {
     OpenAi,
     /// Requests of Anthropic's Messages API, one on each line.
     Anthropic,
-    /// A list of conversations in the shape of ChatGPT's export.
+    /// A list of conversations in the format of ChatGPT's export.
     ChatGpt,
 }
 
@@ -38,7 +38,7 @@ pub enum ExportError {
     /// The conversation could not be read.
     #[error(transparent)]
     Engine(#[from] tine_api::Error),
-    /// A path has no such form.
+    /// A path cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
     /// The output could not be written.
@@ -90,8 +90,7 @@ pub fn write(
     Ok(out.flush()?)
 }
 
-/// Returns every line of a conversation: `main` first, other branches by name, then what was left
-/// behind.
+/// Returns the paths of a conversation: `main` first, other branches by name, then abandoned paths.
 fn leaf_paths(
     engine: &dyn Operations,
     call: &Call,
@@ -106,7 +105,7 @@ fn leaf_paths(
     let mut paths: Vec<LeafPath> = branches.into_iter().map(named).collect();
     let tails = engine.tails(call, id)?;
     paths.extend(tails.into_iter().map(|tail| LeafPath { branch: None, tip: Some(tail.leaf) }));
-    // A second branch at the same turn says nothing new.
+    // A second branch at the same turn has the same path.
     let mut seen = HashSet::new();
     paths.retain(|path| seen.insert(path.tip) || path.tip.is_none());
     Ok(paths)
@@ -146,7 +145,7 @@ fn markdown(
         if nth > 0 {
             let name = match &leaf.branch {
                 Some(name) => format!("Branch `{name}`"),
-                None => "Left behind".to_owned(),
+                None => "Abandoned path".to_owned(),
             };
             let from = match shared {
                 0 => "from the beginning".to_owned(),

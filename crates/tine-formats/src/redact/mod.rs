@@ -7,14 +7,14 @@
 //! Invariants:
 //!
 //! - Redacting again changes nothing.
-//! - Everything besides the secrets stays as it is, character for character.
+//! - Only secrets are changed.
 //! - Names of fields, ids, hashes, UUIDs, signatures and base64 data are never touched. A thinking
 //!   block that is signed stays whole: its signature covers its text.
 //! - Time is linear in the size of the text for each pass, and a pass follows only where the one
 //!   before found something.
 //!
-//! Deliberately absent: guessing. A random-looking word in running text is left alone; only a
-//! known shape, or a name that says `password`, makes it a secret.
+//! A random-looking word in running text is not a secret; only a known format, or a name such as
+//! `password`, makes it one.
 
 mod key_patterns;
 mod names;

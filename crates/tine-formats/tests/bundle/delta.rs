@@ -6,7 +6,7 @@ use tine_engine::{Delta, DeltaScope, Engine, SplitTurn, TurnRef};
 use tine_formats::bundle::{read_delta, write_delta};
 
 use super::stories::{call, create, everything, export, id, memory, say};
-use crate::fuzz::mutations::{Dice, mutate};
+use crate::fuzz::mutations::{SeededRng, mutate};
 use crate::fuzz::targets;
 
 fn written(delta: &Delta) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn deltas(engine: &Engine, conversation: &str) -> Vec<Delta> {
 }
 
 #[test]
-fn what_lies_behind_any_entry_is_read_as_it_was_written() {
+fn deltas_after_any_entry_round_trip() {
     let engine = memory(1);
     for conversation in everything(&engine) {
         for delta in deltas(&engine, conversation) {
@@ -47,7 +47,7 @@ fn what_lies_behind_any_entry_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_is_there_already_adds_nothing() {
+fn importing_an_existing_conversation_adds_nothing() {
     let engine = memory(1);
     for conversation in everything(&engine) {
         let other = memory(2);
@@ -61,7 +61,7 @@ fn what_is_there_already_adds_nothing() {
 }
 
 #[test]
-fn no_byte_of_it_can_be_changed_and_no_line_left_out() {
+fn a_delta_with_a_changed_byte_or_missing_line_is_rejected() {
     let engine = memory(1);
     create(&engine, "talk");
     say(&engine, "talk", &["a", "b"]);
@@ -100,7 +100,7 @@ fn with_talk() -> Engine {
 }
 
 #[test]
-fn whatever_was_done_to_it_it_is_refused_or_what_comes_of_it_verifies() {
+fn mutated_deltas_are_rejected_or_verify() {
     let source = with_talk();
     let since = source.log_end(&call(), &id("talk")).unwrap();
     let more = say(&source, "talk", &["c", "d e", "f"]);
@@ -117,10 +117,10 @@ fn whatever_was_done_to_it_it_is_refused_or_what_comes_of_it_verifies() {
     for lines in &corpus {
         read(&targets::sealed(lines)).expect("what is not altered is read");
     }
-    let mut dice = Dice(10);
+    let mut rng = SeededRng(10);
     let mut taken = 0;
     for _ in 0..2_000 {
-        let lines = targets::sealed(&mutate(&mut dice, &corpus));
+        let lines = targets::sealed(&mutate(&mut rng, &corpus));
         let Ok(delta) = read(&lines) else { continue };
         let engine = with_talk();
         let before = export(&engine, &["talk"]);
@@ -135,7 +135,7 @@ fn whatever_was_done_to_it_it_is_refused_or_what_comes_of_it_verifies() {
 }
 
 #[test]
-fn a_thousandth_that_is_new_takes_less_than_a_hundredth_of_the_bytes() {
+fn a_delta_of_one_new_turn_in_a_thousand_is_less_than_a_hundredth_in_size() {
     let engine = memory(1);
     create(&engine, "talk");
     let texts: Vec<String> =

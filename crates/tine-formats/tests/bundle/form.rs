@@ -17,14 +17,14 @@ fn every_record_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn written_again_the_bytes_are_the_same() {
+fn writing_again_gives_the_same_bytes() {
     let bytes = sample::bundle();
     let again = sample::write(&sample::read(&bytes).unwrap()).unwrap().0;
     assert_eq!(bytes, again);
 }
 
 #[test]
-fn the_end_line_seals_every_byte_before_it() {
+fn the_end_line_covers_every_byte_before_it() {
     let (bytes, written) = sample::write(&sample::records()).unwrap();
     let lines = sample::lines(&bytes);
     let before = lines.join("\n") + "\n";
@@ -126,7 +126,7 @@ fn a_line_over_the_limit_is_neither_written_nor_read() {
 
 /// A block is measured as it was sent; escaped it may be six times as long and still comes back.
 #[test]
-fn a_text_that_grows_when_escaped_comes_back() {
+fn a_text_that_grows_when_escaped_round_trips() {
     let limits = Limits { body_bytes: 4 << 10, block_bytes: 2 << 10, ..Limits::default() };
     let mut maker = sample::Maker::begin("c", None, None);
     let text = "\u{1}".repeat(limits.block_bytes);

@@ -19,7 +19,7 @@ fn the_documented_example_is_a_bundle() {
 }
 
 #[test]
-fn every_guarantee_names_tests_that_exist() {
+fn every_guarantee_names_existing_tests() {
     let tests = [
         include_str!("form.rs"),
         include_str!("page.rs"),

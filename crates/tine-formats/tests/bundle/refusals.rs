@@ -41,7 +41,7 @@ const BOOKMARK: &str = r#""record":"bookmark""#;
 const OPERATION: &str = r#""seq":2"#;
 
 #[test]
-fn something_else_than_a_bundle_is_refused_at_its_first_line() {
+fn input_that_is_not_a_bundle_is_rejected_at_its_first_line() {
     for other in
         ["", "\n", "{}\n", "[1]\n", "PK\u{3}\u{4}", "{\"format\":\"other\"}\n", "\u{feff}{}\n"]
     {
@@ -137,7 +137,7 @@ fn missing_keys_and_wrong_types_are_refused() {
 }
 
 #[test]
-fn another_spelling_of_the_same_thing_is_refused() {
+fn a_non_canonical_spelling_is_rejected() {
     let canonical = "canonical form";
     check_text(TURN, |line| line.replace(r#"":""#, r#"": ""#), canonical);
     check_text(TURN, |line| line.replace("Late", "\\u004cate"), canonical);
@@ -148,8 +148,8 @@ fn another_spelling_of_the_same_thing_is_refused() {
 
     let early =
         |line: &mut Object| drop(line.insert("created_at", "2024-01-15T11:30:05+01:00".into()));
-    check(TURN, early, "must be spelled `2024-01-15T10:30:05Z`");
-    let spelled = "must be spelled `01890a5d-ac96-774b-bcce-b302099a8001`";
+    check(TURN, early, "must be written `2024-01-15T10:30:05Z`");
+    let spelled = "must be written `01890a5d-ac96-774b-bcce-b302099a8001`";
     for other in ["01890A5D-AC96-774B-BCCE-B302099A8001", "01890a5dac96774bbcceb302099a8001"] {
         check(TURN, |line| drop(line.insert("turn_id", other.into())), spelled);
     }
@@ -157,15 +157,15 @@ fn another_spelling_of_the_same_thing_is_refused() {
         let hash = line.get("turn_hash").and_then(Json::as_str).unwrap()[7..].to_owned();
         line.insert("turn_hash", hash.into());
     };
-    check(TURN, bare, "must be spelled `sha256:e38b");
+    check(TURN, bare, "must be written `sha256:e38b");
     let tags = object([("tags", Json::from(vec!["b".into(), "a".into()]))]);
     check(
         TURN,
         |line| drop(line.insert("metadata", tags)),
-        "must be spelled `{\"tags\":[\"a\",\"b\"]}`",
+        "must be written `{\"tags\":[\"a\",\"b\"]}`",
     );
     let blank = object([("title", Json::Null)]);
-    check(TURN, |line| drop(line.insert("metadata", blank)), "must be spelled `{}`");
+    check(TURN, |line| drop(line.insert("metadata", blank)), "must be written `{}`");
     check(
         TURN,
         |line| drop(line.insert("edited_from", Json::Null)),
@@ -174,7 +174,7 @@ fn another_spelling_of_the_same_thing_is_refused() {
 }
 
 #[test]
-fn values_that_no_record_can_hold_are_refused() {
+fn invalid_values_are_rejected() {
     check(TURN, |line| drop(line.insert("role", "robot".into())), "unknown role `robot`");
     check(TURN, |line| drop(line.insert("status", "half".into())), "unknown status `half`");
     check(TURN, |line| drop(line.insert("content", "bare".into())), "must be an array of blocks");
@@ -203,10 +203,10 @@ fn values_that_no_record_can_hold_are_refused() {
 }
 
 #[test]
-fn lines_that_are_no_json_objects_are_refused() {
+fn lines_that_are_not_json_objects_are_rejected() {
     check_text(BOOKMARK, |line| line[..line.len() - 1].to_owned(), "not valid JSON");
     check_text(BOOKMARK, |_| String::new(), "not valid JSON");
-    check_text(BOOKMARK, |_| "[]".to_owned(), "must hold an object, not array");
+    check_text(BOOKMARK, |_| "[]".to_owned(), "must be an object, not array");
     check_text(BOOKMARK, |_| "{\"a\":1e400}".to_owned(), "too large for a double");
     check_text(BOOKMARK, |_| "{\"a\":\"\\ud800\"}".to_owned(), "surrogate");
     let mut bytes = sample::bundle();
@@ -224,11 +224,11 @@ fn order_and_references_are_checked() {
         lines.insert(to, line);
         refused(&sample::seal(&lines), to + 1, why, ErrorKind::Invalid);
     };
-    moved(TURN, 1, "stands before the conversation");
+    moved(TURN, 1, "comes before its conversation");
     moved(BRANCH, 3, "which does not come before it");
-    moved(OPERATION, 1, "stands before the conversation");
+    moved(OPERATION, 1, "comes before its conversation");
     moved(r#""name":"alt/2""#, 16, "out of order");
-    moved(r#""name":"alt/2""#, 17, "this branch must stand before every bookmark");
+    moved(r#""name":"alt/2""#, 17, "this branch must come before every bookmark");
     let stranger = "01890a5d-ac96-774b-bcce-b302099a80ff";
     for (record, key) in [
         (TURN, "parent_id"),
@@ -246,10 +246,10 @@ fn order_and_references_are_checked() {
     let mut lines = sample::lines(&sample::bundle());
     let line = place(&lines, TURN);
     lines.insert(line + 1, lines[line].clone());
-    refused(&sample::seal(&lines), line + 2, "was there before", ErrorKind::Invalid);
+    refused(&sample::seal(&lines), line + 2, "occurs twice", ErrorKind::Invalid);
     let other = "01890a5d-ac96-774b-bcce-b302099a80fe";
     change(&mut lines[line + 1], |line| drop(line.insert("turn_id", other.into())));
-    refused(&sample::seal(&lines), line + 2, "was there before", ErrorKind::Invalid);
+    refused(&sample::seal(&lines), line + 2, "occurs twice", ErrorKind::Invalid);
 
     // Whether an operation is there is known only where the next conversation begins.
     let mut lines = sample::lines(&sample::bundle());
@@ -261,7 +261,7 @@ fn order_and_references_are_checked() {
 
 /// Sealed anew by somebody who wants to hide it, a change of what is hashed is still found.
 #[test]
-fn a_change_of_anything_hashed_is_found_even_under_a_fitting_end_line() {
+fn a_changed_hash_input_is_detected_even_with_a_correct_end_line() {
     let altered = "it was altered";
     let content = object([("type", "text".into()), ("text", "Late April 🌸".into())]);
     check(TURN, |line| drop(line.insert("content", vec![content].into())), altered);
@@ -300,7 +300,7 @@ fn a_change_of_anything_hashed_is_found_even_under_a_fitting_end_line() {
 }
 
 #[test]
-fn a_line_left_out_is_found_even_under_a_fitting_end_line() {
+fn a_missing_line_is_detected_even_with_a_correct_end_line() {
     let whole = sample::lines(&sample::bundle());
     let id = |line: &str| {
         let json = tine_core::json::parse(line.as_bytes(), 64).unwrap();
@@ -323,7 +323,7 @@ fn a_line_left_out_is_found_even_under_a_fitting_end_line() {
 }
 
 #[test]
-fn an_end_line_that_does_not_fit_is_refused() {
+fn an_incorrect_end_line_is_rejected() {
     let bytes = sample::bundle();
     let text = String::from_utf8(bytes.clone()).unwrap();
     let last = text.lines().count();
@@ -332,22 +332,22 @@ fn an_end_line_that_does_not_fit_is_refused() {
         let changed = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
         refused(changed.as_bytes(), last, why, ErrorKind::Invalid);
     };
-    swap(r#""turns":9"#, r#""turns":8"#, "counts 8 turns, and there are 9");
-    swap(r#""operations":5"#, r#""operations":6"#, "counts 6 operations, and there are 5");
+    swap(r#""turns":9"#, r#""turns":8"#, "counts 8 turns, but there are 9");
+    swap(r#""operations":5"#, r#""operations":6"#, "counts 6 operations, but there are 5");
     swap(r#""conversations":2"#, r#""conversations":1"#, "counts 1 conversations");
-    swap(r#""sha256":""#, r#""sha256":"sha256:"#, "must be spelled");
+    swap(r#""sha256":""#, r#""sha256":"sha256:"#, "must be written");
     let digest = sample::verify(&bytes).unwrap().digest.to_hex();
-    swap(&digest, &"0".repeat(64), "not that of the lines before it");
-    swap(&digest, &digest.to_uppercase(), "must be spelled");
+    swap(&digest, &"0".repeat(64), "does not match the lines before it");
+    swap(&digest, &digest.to_uppercase(), "must be written");
 
     for more in ["x", "\n", "{}\n", HEADER] {
         let longer = [bytes.as_slice(), more.as_bytes()].concat();
-        refused(&longer, last + 1, "something follows the end line", ErrorKind::Invalid);
+        refused(&longer, last + 1, "there is input after the end line", ErrorKind::Invalid);
     }
 }
 
 #[test]
-fn a_bundle_cut_at_any_byte_is_refused() {
+fn a_bundle_truncated_at_any_byte_is_rejected() {
     let bytes = sample::bundle();
     for end in 0..bytes.len() {
         let error = sample::verify(&bytes[..end]).unwrap_err();
@@ -355,7 +355,7 @@ fn a_bundle_cut_at_any_byte_is_refused() {
         let text = error.to_string();
         let at_line = bytes[..end].last() == Some(&b'\n');
         assert!(
-            end <= HEADER.len() || text.contains("cut off"),
+            end <= HEADER.len() || text.contains("truncated"),
             "cut at {end} ({at_line}): {text}"
         );
     }
@@ -365,7 +365,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_bundle_with_any_one_byte_changed_is_refused(at in any::<prop::sample::Index>(), byte: u8) {
+    fn a_bundle_with_any_byte_changed_is_rejected(at in any::<prop::sample::Index>(), byte: u8) {
         let mut bytes = sample::bundle();
         let at = at.index(bytes.len());
         prop_assume!(bytes[at] != byte);
@@ -374,7 +374,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bundle_with_bytes_put_in_or_taken_out_is_refused(
+    fn a_bundle_with_inserted_or_removed_bytes_is_rejected(
         at in any::<prop::sample::Index>(),
         taken in 0_usize..40,
         put in prop::collection::vec(any::<u8>(), 0..40),
@@ -389,7 +389,7 @@ proptest! {
 
     /// Any line whatsoever, in place of one of the bundle's: an error, never a panic.
     #[test]
-    fn any_line_is_read_or_refused_in_words(line in "\\PC*", at in any::<prop::sample::Index>()) {
+    fn any_line_is_parsed_or_rejected_with_an_error(line in "\\PC*", at in any::<prop::sample::Index>()) {
         let mut lines = sample::lines(&sample::bundle());
         let at = 1 + at.index(lines.len() - 1);
         lines[at] = line;

@@ -40,7 +40,7 @@ fn the_script_recomputes_every_hash_of_every_kind_of_record() {
 }
 
 #[test]
-fn the_script_writes_numbers_as_this_code_does() {
+fn the_script_formats_numbers_equally() {
     let mut maker = sample::Maker::begin("numbers", None, None);
     let mut numbers = Vec::new();
     // Powers of ten and of two around every place where the notation changes.
@@ -170,7 +170,7 @@ fn the_script_names_the_record_that_was_tampered_with() {
 }
 
 #[test]
-fn the_script_finds_any_changed_byte_and_any_cut() {
+fn the_script_detects_any_changed_byte_and_truncation() {
     let bytes = sample::bundle();
     for (byte, what) in [("Late", "line 4"), ("10:30:05Z", "line 4"), ("best answer", "end")] {
         let at = bytes.windows(byte.len()).position(|window| window == byte.as_bytes()).unwrap();

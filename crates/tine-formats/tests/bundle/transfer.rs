@@ -157,7 +157,7 @@ fn a_longer_version_extends_what_is_there() {
 }
 
 #[test]
-fn diverged_histories_are_a_conflict_and_nothing_changes() {
+fn diverged_histories_conflict_and_change_nothing() {
     let one = memory(1);
     create(&one, "trip");
     say(&one, "trip", &["One", "Two"]);
@@ -178,7 +178,7 @@ fn diverged_histories_are_a_conflict_and_nothing_changes() {
 
 /// Each conversation is whole or not there; what came before a refused one stays.
 #[test]
-fn a_refused_conversation_leaves_the_ones_before_it() {
+fn a_rejected_conversation_does_not_affect_those_before_it() {
     let (one, other) = (memory(1), memory(2));
     for (engine, text) in [(&one, "This way"), (&other, "That way")] {
         create(engine, "trip");
@@ -199,7 +199,7 @@ fn a_refused_conversation_leaves_the_ones_before_it() {
 }
 
 #[test]
-fn a_bundle_goes_into_the_project_that_is_asked_for() {
+fn a_bundle_is_imported_into_the_requested_project() {
     let source = memory(1);
     create(&source, "trip");
     say(&source, "trip", &["One", "Two"]);
@@ -217,7 +217,7 @@ fn a_bundle_goes_into_the_project_that_is_asked_for() {
 }
 
 #[test]
-fn what_was_erased_here_is_not_brought_back() {
+fn purged_turns_are_not_imported_again() {
     let source = memory(1);
     create(&source, "trip");
     let turns = say(&source, "trip", &["my number is secret", "Noted."]);
@@ -259,7 +259,7 @@ fn deleted_turns_stay_deleted() {
 
 /// A cut or altered bundle stores nothing, also of the conversations before the fault.
 #[test]
-fn nothing_is_stored_of_a_bundle_that_is_not_whole() {
+fn nothing_of_an_incomplete_bundle_is_stored() {
     let source = memory(1);
     let ids = everything(&source);
     let bundle = export(&source, &ids);
@@ -320,7 +320,7 @@ fn a_full_disk_is_reported_as_such() {
 
 /// A copy that went on by itself continues the ids, the log and the bytes.
 #[test]
-fn an_imported_conversation_goes_on_as_the_original_would() {
+fn an_imported_conversation_continues_like_the_original() {
     let source = memory(1);
     create(&source, "trip");
     let turns = say(&source, "trip", &["One", "Two"]);

@@ -15,29 +15,29 @@ fn run(target: &str, check: fn(&[u8]), rounds: usize) {
 }
 
 #[test]
-fn json_reads_and_writes_as_its_judges_do_whatever_it_is_given() {
+fn json_agrees_with_other_implementations_on_any_input() {
     run("json", targets::json, 4_000);
 }
 
 #[test]
-fn messages_are_refused_or_kept_in_a_form_that_reads_back() {
+fn messages_are_rejected_or_round_trip() {
     run("message", targets::message, 4_000);
 }
 
 #[test]
-fn references_and_times_have_one_spelling_whatever_they_are_read_from() {
+fn references_and_times_have_one_spelling() {
     run("reference", targets::reference, 4_000);
     run("timestamp", targets::timestamp, 4_000);
 }
 
 #[test]
-fn bundles_are_refused_or_verify_whatever_was_done_to_them() {
+fn mutated_bundles_are_rejected_or_verify() {
     run("bundle", targets::bundle, 600);
     run("sealed_bundle", targets::sealed_bundle, 600);
 }
 
 #[test]
-fn a_sealed_bundle_gets_past_its_end_line() {
+fn a_bundle_with_a_corrected_end_line_passes_the_end_check() {
     let trip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/sealed_bundle/trip.jsonl");
     let sealed = targets::sealed(&fs::read(trip).unwrap());
     let limits = tine_core::Limits::default();

@@ -20,7 +20,7 @@ fn check(kind: &str, before: &str, secret: &str, after: &str) {
 }
 
 #[test]
-fn keys_of_known_shapes_are_replaced_wherever_they_stand() {
+fn keys_of_known_formats_are_replaced_everywhere() {
     let (hex, capitals) = ("0f1e2d3c4b5a6978".repeat(4), "IOSFODNN7EXAMPL2");
     let key_patterns = [
         ("anthropic", format!("sk-{}-api03-{}", "ant", random(80))),
@@ -53,7 +53,7 @@ fn keys_of_known_shapes_are_replaced_wherever_they_stand() {
 }
 
 #[test]
-fn private_keys_go_with_all_their_lines() {
+fn private_keys_are_replaced_with_all_lines() {
     for name in ["RSA PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"] {
         let block =
             format!("-----BEGIN {name}-----\n{}\n{}\n-----END {name}-----", random(64), random(64));
@@ -84,7 +84,7 @@ fn headers_addresses_and_environments_lose_their_values_and_keep_their_names() {
 }
 
 #[test]
-fn what_only_looks_like_a_secret_stays() {
+fn lookalikes_of_secrets_are_kept() {
     let hash = "a9d2e63be84cb3d0dbeec588566ebea44c8e01ac5e2b3431ab5a59e41750f7a3";
     let image = format!("data:image/png;base64,iVBORw0KGgo/AKIA{}/", random(400).to_uppercase());
     let texts = [
@@ -135,7 +135,7 @@ fn blocks(content: &str) -> (String, redact::Redacted) {
 }
 
 #[test]
-fn parameters_are_cleaned_and_names_ids_signatures_and_images_are_not() {
+fn parameters_are_redacted_but_not_names_ids_signatures_and_images() {
     let (key, github) = (random(40), format!("gh{}{}", "p_", random(36)));
     let data = random(300);
     let content = format!(
@@ -174,7 +174,7 @@ fn messages_are_counted_together_and_stay_valid() {
 }
 
 #[test]
-fn the_page_names_every_kind() {
+fn the_documentation_names_every_kind() {
     let page = include_str!("../../../../docs/redaction.md");
     for kind in redact::kinds() {
         assert!(page.contains(&format!("`{kind}`")), "{kind} is not in docs/redaction.md");

@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn redacting_twice_is_redacting_once(text in texts()) {
+    fn redaction_is_idempotent(text in texts()) {
         let (once, _) = clean(&text);
         let (twice, found) = clean(&once);
         prop_assert_eq!(&twice, &once);
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_changes_besides_what_is_replaced(text in texts()) {
+    fn only_secrets_are_changed(text in texts()) {
         let (clean, found) = clean(&text);
         prop_assert!(is_part_of(&clean, &text), "{text:?} became {clean:?}");
         prop_assert_eq!(found.is_empty(), clean == text);
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn blocks_stay_blocks_and_twice_is_once(name in "[a-z_]{1,12}", text in texts()) {
+    fn redacting_blocks_keeps_their_structure_and_is_idempotent(name in "[a-z_]{1,12}", text in texts()) {
         let block = json::object([("type", "x".into()), ("text", text.as_str().into()), ("password", text.as_str().into())]);
         let more = json::object([("type", "y".into()), (name.as_str(), Json::from(text))]);
         let mut body = Body::Blocks(Json::Array(vec![block, more]).to_canonical());

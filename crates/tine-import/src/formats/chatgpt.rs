@@ -1,12 +1,12 @@
 //! Exports of ChatGPT: `conversations.json` or shards of it, in a ZIP or alone.
 //!
-//! A conversation is a `mapping` of nodes. What takes care here:
+//! A conversation is a `mapping` of nodes. Peculiarities:
 //!
 //! - `children` may be missing; `parent` alone counts, `children` only orders siblings.
-//! - The root has no message, or is not there; hidden and empty system nodes lie in the middle of
+//! - The root has no message, or is missing; hidden and empty system nodes are in the middle of
 //!   paths. All of them are bridged.
-//! - A call of a tool is a message to somebody else than `all`; the message of the tool below it is
-//!   the result.
+//! - A tool call is a message to a recipient other than `all`; the tool's message below it is the
+//!   result.
 //! - Times may be null.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,10 +20,10 @@ use crate::draft::{Draft, DraftMessage};
 use crate::input::{Archive, Input, ListItem, items};
 use crate::json::{self, is, text};
 use crate::parts::{self, MessageInfo, present_members, text_or_null};
-use crate::tree::numbered;
+use crate::tree::numbered_branches;
 use crate::{Attachment, Error, ImportedConversation, ImportedPath, Note, Receiver};
 
-/// A file that came with a message, at most.
+/// The maximum size of an attachment.
 const ATTACHMENT_BYTES: usize = 64 << 20;
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     Ok(())
 }
 
-/// The files of an archive by the names that they have without folders.
+/// The files of an archive by name, without folders.
 struct Files {
     archive: Archive,
     names: BTreeMap<String, String>,
@@ -83,7 +83,7 @@ fn conversation(
     receiver: &mut dyn Receiver,
 ) -> Result<(), Error> {
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
-    // A document may hold the list under a name.
+    // The list may be a member of an object.
     let named = ["conversations", "items"].iter().find_map(|name| json.get(name)?.as_array());
     if let Some(list) = named {
         for (number, each) in (1..).zip(list) {
@@ -92,7 +92,7 @@ fn conversation(
         return Ok(());
     }
     if json.get("mapping").is_none() {
-        receiver.note(Note::new(path, Some(number), "no `mapping`, so no conversation; left out"));
+        receiver.note(Note::new(path, Some(number), "there is no `mapping`; left out"));
         return Ok(());
     }
     receiver.conversation(ImportFormat::ChatGpt, tree(path, number, &json, find))
@@ -115,7 +115,7 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> ImportedConver
                 let calling = parent.as_ref().and_then(|parent| calls.get(parent)).cloned();
                 let body =
                     draft_message(id, parent.clone(), message, calling.as_deref(), line, find);
-                // What follows a call and is no result belongs to the call as well.
+                // A message after a call that is not its result belongs to the call as well.
                 if let Some(call) =
                     body.as_ref().and_then(calls_for).or(calling
                         .filter(|_| body.as_ref().is_none_or(|body| body.role == Role::Tool)))
@@ -141,29 +141,29 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> ImportedConver
         ..ImportedConversation::default()
     };
     let Some(branches) = exported.and_then(|it| it.get("branches")?.as_object()) else {
-        return draft.finish(path, base, text(json, "current_node"), numbered());
+        return draft.finish(path, base, text(json, "current_node"), numbered_branches());
     };
     let mut tree = draft.finish(path, base, text(json, "current_node"), |_| None);
-    name_lines(&mut tree, branches);
+    name_branches(&mut tree, branches);
     tree
 }
 
-/// Gives the lines of a tree that Tine exported their names.
-fn name_lines(tree: &mut ImportedConversation, branches: &Object) {
+/// Restores the branch names of a tree that Tine exported.
+fn name_branches(tree: &mut ImportedConversation, branches: &Object) {
     let places: HashMap<&str, usize> =
         tree.messages.iter().enumerate().map(|(place, node)| (node.id.as_str(), place)).collect();
-    tree.lines.iter_mut().for_each(|line| line.branch = None);
+    tree.paths.iter_mut().for_each(|line| line.branch = None);
     for (name, tip) in branches.iter() {
         let Some(tip) = tip.as_str().and_then(|tip| places.get(tip).copied()) else { continue };
         let free = |line: &&mut ImportedPath| line.tip == tip && line.branch.is_none();
-        match tree.lines.iter_mut().find(free) {
+        match tree.paths.iter_mut().find(free) {
             Some(line) => line.branch = Some(name.to_owned()),
-            None => tree.lines.push(ImportedPath { tip, branch: Some(name.to_owned()) }),
+            None => tree.paths.push(ImportedPath { tip, branch: Some(name.to_owned()) }),
         }
     }
 }
 
-/// What Tine wrote beside a message that it exported.
+/// Returns the message in the member that Tine adds to its exports.
 fn own(message: &Json) -> Option<Result<tine_core::Message, String>> {
     let own = message.get("metadata")?.get("tine")?;
     let mut members = own.as_object()?.clone();
@@ -198,7 +198,7 @@ fn nodes(json: &Json) -> Vec<(&str, &Json)> {
     let known = |id: &str| mapping.get(id).is_some();
     let first = |node: &Json| !text(node, "parent").is_some_and(known);
     let roots = mapping.iter().filter(|(_, node)| first(node)).map(|(id, _)| id);
-    // What no root leads to goes round in a circle; the tree will say so.
+    // Nodes that no root leads to form a cycle, which the tree reports.
     for start in roots.chain(mapping.keys()) {
         let mut open = vec![start];
         while let Some(id) = open.pop() {
@@ -282,8 +282,13 @@ fn draft_message(
     ]);
     let partial = text(message, "status") == Some("in_progress");
     let at = parts::time(message.get("create_time"));
-    let about = MessageInfo { at, source_info: Some(info), tags: Vec::new(), partial };
-    Some(DraftMessage { id: id.to_owned(), parent, role, call, blocks, about, attachments, line })
+    let about = MessageInfo { partial, ..MessageInfo::new(at, info) };
+    Some(DraftMessage {
+        call,
+        attachments,
+        line,
+        ..DraftMessage::new(id.to_owned(), parent, role, blocks, about)
+    })
 }
 
 fn blocks(content: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> Vec<Json> {
@@ -324,7 +329,7 @@ fn blocks(content: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> 
     }
 }
 
-/// Returns a picture, a sound or a transcript.
+/// Returns an image, audio or a transcript.
 fn asset(part: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> Json {
     let kind = text(part, "content_type").unwrap_or("asset");
     if kind == "audio_transcription" {

@@ -1,7 +1,7 @@
 //! Exports of Claude.ai: a ZIP with `conversations.json`, or that file alone.
 //!
-//! Newer files say which message follows which (`parent_message_uuid`); in older ones the order of
-//! the list is all there is. No file names the model.
+//! Newer files name the parent of each message (`parent_message_uuid`); older ones have only the
+//! order of the list. No file names the model.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, ListItem, items};
 use crate::json::{self, text};
 use crate::parts::{self, MessageInfo, present_members, text_or_null};
-use crate::tree::numbered;
+use crate::tree::numbered_branches;
 use crate::{Attachment, Error, ImportedConversation, Note, Receiver};
 
 /// The parent of a first message.
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const NO_PARENT: &str = "00000000-0000-4000-8000-000000000000";
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     if !super::is_zip(path) {
@@ -35,7 +35,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
 fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
     if json.get("chat_messages").is_none() {
-        let what = "no `chat_messages`, so no conversation; left out";
+        let what = "there are no `chat_messages`; left out";
         receiver.note(Note::new(path, Some(number), what));
         return Ok(());
     }
@@ -51,7 +51,7 @@ fn tree(path: &Path, number: u64, json: &Json) -> ImportedConversation {
     for (nth, message) in messages.iter().enumerate() {
         let id = text(message, "uuid").map_or_else(|| format!("message-{nth}"), str::to_owned);
         let parent = match named {
-            true => text(message, "parent_message_uuid").filter(|it| *it != NOBODY),
+            true => text(message, "parent_message_uuid").filter(|it| *it != NO_PARENT),
             false => before.as_deref(),
         };
         let parent = parent.map(str::to_owned);
@@ -67,10 +67,10 @@ fn tree(path: &Path, number: u64, json: &Json) -> ImportedConversation {
         ..ImportedConversation::default()
     };
     let active = text(json, "current_leaf_message_uuid").map(str::to_owned).or(before);
-    draft.finish(path, base, active.as_deref(), numbered())
+    draft.finish(path, base, active.as_deref(), numbered_branches())
 }
 
-/// Adds one message: a person's, or an answer with its tool calls and results.
+/// Adds a user message, or an answer with its tool calls and results.
 fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line: Option<u64>) {
     let role = match text(message, "sender") {
         Some("human") => Role::User,
@@ -106,7 +106,7 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
             });
         }
     }
-    // Calls and results lie in one list: each run of an answer up to its results is a turn.
+    // Calls and results are in one list: the blocks up to the next results are a turn.
     let mut runs: Vec<(Vec<Json>, Vec<parts::ToolResult>)> = vec![Default::default()];
     let blocks = match content {
         Json::Array(blocks) => blocks,
@@ -131,16 +131,11 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
         }
         let ends = nth == last && results.is_empty();
         let own = if ends { id.to_owned() } else { format!("{id}/{nth}") };
-        let about = MessageInfo { at, source_info: Some(info()), ..MessageInfo::default() };
+        let about = MessageInfo::new(at, info());
         draft.add(DraftMessage {
-            id: own.clone(),
-            parent: parent.take(),
-            role,
-            call: None,
-            blocks,
-            about,
             attachments: std::mem::take(&mut attachments),
             line,
+            ..DraftMessage::new(own.clone(), parent.take(), role, blocks, about)
         });
         parent = Some(own);
         let count = results.len();
@@ -152,16 +147,11 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
                 ("client", present_members([("name", "claude.ai".into())])),
                 ("is_error", failed),
             ]);
-            let about = MessageInfo { at, source_info: Some(info), ..MessageInfo::default() };
+            let about = MessageInfo::new(at, info);
             draft.add(DraftMessage {
-                id: own.clone(),
-                parent: parent.take(),
-                role: Role::Tool,
                 call: Some(result.call),
-                blocks: result.blocks,
-                about,
-                attachments: Vec::new(),
                 line,
+                ..DraftMessage::new(own.clone(), parent.take(), Role::Tool, result.blocks, about)
             });
             parent = Some(own);
         }

@@ -1,15 +1,15 @@
 //! Sessions of Claude Code: one log for each, in `~/.claude/projects/<folder>/`.
 //!
-//! A line is an event with `uuid` and `parentUuid`. What takes care here:
+//! A line is an event with `uuid` and `parentUuid`. Peculiarities:
 //!
 //! - An answer is written as one line for each block; they share `message.id` and are one turn.
-//! - Results of tools are lines of the user. Those of calls that ran side by side hang on the line
-//!   of their call; in the tree they follow one another.
-//! - A rewind leaves no trace but a second child; the line that the log ends on is the active one.
-//! - A compaction cuts the chain: `logicalParentUuid`, or the line before, says where it goes on.
+//! - Tool results are user lines. Results of parallel calls are children of the lines of their
+//!   calls; in the tree they follow one another.
+//! - A rewind leaves no trace but a second child; the path of the last line is the active one.
+//! - A compaction cuts the chain: it continues at `logicalParentUuid`, or at the line before.
 //! - Subagents have logs of their own (`<session>/subagents/agent-*.jsonl`), or, in older versions,
 //!   lines marked `isSidechain`. Each becomes a conversation.
-//! - A log that was forked off another repeats its lines, with the same ids.
+//! - A forked log repeats the lines of the original, with the same ids.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -51,16 +51,16 @@ struct Event {
     about: Json,
     hidden: bool,
     compacted: bool,
-    /// The subagent whose result it brings.
+    /// The subagent whose result it contains.
     agent: Option<String>,
 }
 
 enum EventKind {
-    /// Something a person, a hook or a tool says.
+    /// A user message, the output of a hook, or tool results.
     User(Json),
-    /// One piece of an answer.
+    /// A block of an answer.
     Answer { id: Option<String>, content: Json, model: Json, usage: Json },
-    /// Nothing to say, but it leads on.
+    /// An event without content that others follow.
     Bridge,
 }
 
@@ -164,7 +164,7 @@ impl Log {
         });
     }
 
-    /// Leaves out the answer that the log ends on.
+    /// Leaves out the last answer, which may be incomplete.
     fn hold_back(&mut self) {
         let id_of = |event: Option<&Event>| match event.map(|event| &event.kind) {
             Some(EventKind::Answer { id, .. }) => id.clone(),
@@ -189,13 +189,13 @@ impl Log {
         receiver: &mut dyn Receiver,
     ) -> Vec<ImportedConversation> {
         for (kind, count) in &self.skipped {
-            if !QUIET.contains(&kind.as_str()) {
-                let what = format!("{count} lines of type `{kind}`, which is not known; left out");
+            if !IGNORED_TYPES.contains(&kind.as_str()) {
+                let what = format!("{count} lines of the unknown type `{kind}`; left out");
                 notes.push(Note::new(path, None, what));
             }
         }
         let session = self.session.clone().unwrap_or_else(|| stem.to_owned());
-        // A subagent's own log has nothing but its lines, all of them marked.
+        // In a subagent's own log, all lines are marked.
         let own = self.events.iter().all(|event| event.sidechain);
         let (side, main): (Vec<Event>, Vec<Event>) =
             self.events.into_iter().partition(|event| event.sidechain && !own);
@@ -216,7 +216,7 @@ impl Log {
         whole.shares_ids = !own;
         whole.title = self.custom_title.or(self.ai_title).or(self.summary);
         whole.folder = self.folder;
-        // Lines of another session are repeated with its id, or say where they come from.
+        // Repeated lines have the id of the original session, or name it.
         let from = self.forked_from.or(Some(session.clone()));
         whole.forked_from = from.filter(|from| *from != whole.id && !own);
         link(&mut whole, &conversations, &session, &started);
@@ -230,8 +230,8 @@ impl Log {
     }
 }
 
-/// Types of lines that hold no messages.
-const QUIET: &[&str] = &[
+/// Types of lines without messages.
+const IGNORED_TYPES: &[&str] = &[
     "",
     "agent-name",
     "agent-setting",
@@ -252,7 +252,7 @@ fn content(message: Json) -> Json {
     }
 }
 
-/// Returns the subagents of an older log: each begins with a line that follows none.
+/// Splits the sidechains of an older log by subagent: each begins with a line without parent.
 fn chains(session: &str, side: Vec<Event>) -> Vec<(String, String, Vec<Event>)> {
     let mut of: HashMap<String, usize> = HashMap::new();
     let mut chains: Vec<(String, String, Vec<Event>)> = Vec::new();
@@ -273,17 +273,17 @@ fn chains(session: &str, side: Vec<Event>) -> Vec<(String, String, Vec<Event>)> 
     chains
 }
 
-/// Lines that are one answer: one piece each, the same `message.id`.
-fn gather(events: Vec<Event>) -> (Vec<Event>, HashMap<String, String>) {
+/// Merges the lines of each answer, which share `message.id`.
+fn merge_answers(events: Vec<Event>) -> (Vec<Event>, HashMap<String, String>) {
     let mut alias = HashMap::new();
     let mut open: HashMap<String, usize> = HashMap::new();
     let mut seen = HashSet::new();
-    let mut gathered: Vec<Event> = Vec::new();
+    let mut merged: Vec<Event> = Vec::new();
     for event in events {
         let id = match &event.kind {
             EventKind::Answer { id: Some(id), .. } => id.clone(),
             _ => {
-                gathered.push(event);
+                merged.push(event);
                 continue;
             }
         };
@@ -292,23 +292,23 @@ fn gather(events: Vec<Event>) -> (Vec<Event>, HashMap<String, String>) {
         }
         let parent = event.parent.as_deref().unwrap_or_default();
         let place = open.get(&id).copied().filter(|place| {
-            // A copy of the answer on another line is an answer of its own.
-            let first: &Event = &gathered[*place];
-            let goes_on = |uuid: &str| first.uuid == uuid || alias.get(uuid) == Some(&first.uuid);
-            goes_on(parent) || first.parent.as_deref() == Some(parent)
+            // A copy of the answer on another path is separate.
+            let first: &Event = &merged[*place];
+            let continues = |uuid: &str| first.uuid == uuid || alias.get(uuid) == Some(&first.uuid);
+            continues(parent) || first.parent.as_deref() == Some(parent)
         });
         match place {
             None => {
-                open.insert(id, gathered.len());
-                gathered.push(event);
+                open.insert(id, merged.len());
+                merged.push(event);
             }
             Some(place) => {
-                alias.insert(event.uuid, gathered[place].uuid.clone());
+                alias.insert(event.uuid, merged[place].uuid.clone());
                 let more = event.kind;
                 if let (
                     EventKind::Answer { content: Json::Array(blocks), usage, .. },
                     EventKind::Answer { content: Json::Array(more), usage: last, .. },
-                ) = (&mut gathered[place].kind, more)
+                ) = (&mut merged[place].kind, more)
                 {
                     blocks.extend(more);
                     *usage = last;
@@ -316,7 +316,7 @@ fn gather(events: Vec<Event>) -> (Vec<Event>, HashMap<String, String>) {
             }
         }
     }
-    (gathered, alias)
+    (merged, alias)
 }
 
 fn conversation(
@@ -326,11 +326,11 @@ fn conversation(
     last: Option<&str>,
     started: &mut Vec<(String, String)>,
 ) -> ImportedConversation {
-    let (events, alias) = gather(events);
+    let (events, alias) = merge_answers(events);
     let named = |uuid: &str| alias.get(uuid).cloned().unwrap_or_else(|| uuid.to_owned());
     let mut faults: Vec<(Option<u64>, String)> = Vec::new();
     let mut pending = Vec::new();
-    // Results of one answer's calls, by answer: the last one, and the calls that are answered.
+    // For each answer, its last result and the calls that have results.
     let mut answered: HashMap<String, (String, HashSet<String>)> = HashMap::new();
     let mut result_of: HashMap<String, String> = HashMap::new();
     let answers: HashSet<String> = events
@@ -343,14 +343,7 @@ fn conversation(
         let mut parent = event.parent.as_deref().map(named);
         match event.kind {
             EventKind::Bridge => {
-                let attachments = Vec::new();
-                pending.push(PendingMessage {
-                    id: event.uuid,
-                    parent,
-                    message: None,
-                    attachments,
-                    line,
-                });
+                pending.push(PendingMessage::new(event.uuid, parent, None, line));
             }
             EventKind::Answer { content, model, usage, .. } => {
                 if let Some(end) = parent.as_ref().and_then(|it| result_of.get(it)) {
@@ -359,23 +352,17 @@ fn conversation(
                 let read = parts::from_anthropic(content);
                 faults.extend(read.faults.into_iter().map(|fault| (line, fault)));
                 let provider = if model.is_null() { Json::Null } else { "anthropic".into() };
-                let info =
-                    with(event.about, [("provider", provider), ("model", model), ("usage", usage)]);
-                let about =
-                    MessageInfo { at: event.at, source_info: Some(info), ..MessageInfo::default() };
-                let body = keep(
+                let info = with_members(
+                    event.about,
+                    [("provider", provider), ("model", model), ("usage", usage)],
+                );
+                let about = MessageInfo::new(event.at, info);
+                let body = message_or_fault(
                     parts::message(Role::Assistant, None, read.blocks, about),
                     line,
                     &mut faults,
                 );
-                let attachments = Vec::new();
-                pending.push(PendingMessage {
-                    id: event.uuid,
-                    parent,
-                    message: body,
-                    attachments,
-                    line,
-                });
+                pending.push(PendingMessage::new(event.uuid, parent, body, line));
             }
             EventKind::User(content) => {
                 let mut read = parts::from_anthropic(content);
@@ -383,6 +370,11 @@ fn conversation(
                 let count = read.results.len();
                 let more = !read.blocks.is_empty();
                 for (nth, result) in read.results.into_iter().enumerate() {
+                    let is_last = nth + 1 == count && !more;
+                    let id = match is_last {
+                        true => event.uuid.clone(),
+                        false => format!("{}/{nth}", event.uuid),
+                    };
                     if let Some(agent) = &event.agent {
                         started.push((agent.clone(), result.call.clone()));
                     }
@@ -394,37 +386,16 @@ fn conversation(
                             if !entry.0.is_empty() {
                                 parent = Some(entry.0.clone());
                             }
-                            let whole = nth + 1 == count && !more;
-                            entry.0 = if whole {
-                                event.uuid.clone()
-                            } else {
-                                format!("{}/{nth}", event.uuid)
-                            };
-                            result_of.insert(entry.0.clone(), answer);
+                            entry.0.clone_from(&id);
+                            result_of.insert(id.clone(), answer);
                         }
                     }
-                    let id = if nth + 1 == count && !more {
-                        event.uuid.clone()
-                    } else {
-                        format!("{}/{nth}", event.uuid)
-                    };
                     let failed = if result.failed { true.into() } else { Json::Null };
-                    let info = with(event.about.clone(), [("is_error", failed)]);
-                    let about = MessageInfo {
-                        at: event.at,
-                        source_info: Some(info),
-                        ..MessageInfo::default()
-                    };
+                    let info = with_members(event.about.clone(), [("is_error", failed)]);
+                    let about = MessageInfo::new(event.at, info);
                     let body = parts::message(Role::Tool, Some(&result.call), result.blocks, about);
-                    let body = keep(body, line, &mut faults);
-                    let attachments = Vec::new();
-                    pending.push(PendingMessage {
-                        id: id.clone(),
-                        parent,
-                        message: body,
-                        attachments,
-                        line,
-                    });
+                    let body = message_or_fault(body, line, &mut faults);
+                    pending.push(PendingMessage::new(id.clone(), parent, body, line));
                     parent = Some(id);
                 }
                 if count > 0 && !more {
@@ -440,22 +411,13 @@ fn conversation(
                     parent = answered.get(end).map(|(last, _)| last.clone());
                 }
                 let tags = if event.hidden { vec!["hidden"] } else { Vec::new() };
-                let about = MessageInfo {
-                    at: event.at,
-                    source_info: Some(event.about),
-                    tags,
-                    partial: false,
-                };
-                let body =
-                    keep(parts::message(Role::User, None, read.blocks, about), line, &mut faults);
-                let attachments = Vec::new();
-                pending.push(PendingMessage {
-                    id: event.uuid,
-                    parent,
-                    message: body,
-                    attachments,
+                let about = MessageInfo { tags, ..MessageInfo::new(event.at, event.about) };
+                let body = message_or_fault(
+                    parts::message(Role::User, None, read.blocks, about),
                     line,
-                });
+                    &mut faults,
+                );
+                pending.push(PendingMessage::new(event.uuid, parent, body, line));
             }
         }
     }
@@ -463,18 +425,18 @@ fn conversation(
     tree.fill_times(None);
     faults.append(&mut tree.faults);
     let active = last.and_then(|uuid| tree.places.get(&named(uuid)).copied().flatten());
-    let lines = tree.lines(active, |_| None);
+    let paths = tree.paths(active, |_| None);
     let notes = faults.into_iter().map(|(line, what)| Note::new(path, line, what)).collect();
     ImportedConversation {
         id,
         messages: tree.nodes,
-        lines,
+        paths,
         notes,
         ..ImportedConversation::default()
     }
 }
 
-fn with<const N: usize>(info: Json, more: [(&str, Json); N]) -> Json {
+fn with_members<const N: usize>(info: Json, more: [(&str, Json); N]) -> Json {
     let mut members = match info {
         Json::Object(members) => members,
         _ => tine_core::json::Object::new(),
@@ -485,7 +447,7 @@ fn with<const N: usize>(info: Json, more: [(&str, Json); N]) -> Json {
     Json::Object(members)
 }
 
-fn keep(
+fn message_or_fault(
     message: Result<Option<tine_core::Message>, String>,
     line: Option<u64>,
     faults: &mut Vec<(Option<u64>, String)>,
@@ -496,8 +458,8 @@ fn keep(
     })
 }
 
-/// Says which messages started which subagents: by the call that brought their result, or, in
-/// older logs, by the call that asked for what the subagent was asked.
+/// Finds the messages that started subagents: by the call whose result names the subagent or, in
+/// older logs, by the call with the subagent's prompt.
 fn link(
     whole: &mut ImportedConversation,
     side: &[ImportedConversation],

@@ -1,12 +1,12 @@
 //! Rollouts of Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, plain or compressed.
 //!
-//! A line is `{timestamp, type, payload}`; what was said are the `response_item`s, which
-//! `event_msg`s repeat. What takes care here:
+//! A line is `{timestamp, type, payload}`; the messages are the `response_item`s, which
+//! `event_msg`s repeat. Peculiarities:
 //!
-//! - A fork names where it comes from (`forked_from_id`) and either repeats its lines, also the
-//!   header and with other times, or points into another file (`history_base`), which may point on.
-//! - `thread_rolled_back` takes back so many of the user's turns; they stay as a tail.
-//! - A compaction is a summary that stands for what came before.
+//! - A fork names its original (`forked_from_id`) and either repeats the lines of it, with the header
+//!   and with other times, or refers to another file (`history_base`), which may refer to a third.
+//! - `thread_rolled_back` takes back a number of user turns; they become an abandoned path.
+//! - A compaction is a summary of everything before it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::json::{self, text};
 use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
 use crate::{Error, ImportedConversation, Note, Receiver};
 
-/// How many files a history may lead through.
+/// The maximum number of files that a history leads through.
 const BASES: usize = 64;
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
@@ -43,7 +43,6 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     receiver.conversation(ImportFormat::Codex, tree)
 }
 
-/// What the header of a file says.
 #[derive(Default)]
 struct Header {
     id: Option<String>,
@@ -57,12 +56,12 @@ struct Rollout {
     draft: Draft,
     own: Option<Header>,
     title: Option<String>,
-    /// The file repeats the lines of another.
+    /// Whether the file repeats the lines of another.
     copied: bool,
     tip: Option<String>,
-    /// The model's last message.
+    /// The last assistant message.
     answer: Option<String>,
-    /// For each turn of the user on the line the message before it.
+    /// For each user turn of the path, the message before it.
     turns: Vec<Option<String>>,
     workspace: Json,
     client: Json,
@@ -72,7 +71,7 @@ struct Rollout {
 }
 
 impl Rollout {
-    /// Reads a file up to an ordinal, after the files that it goes on from.
+    /// Reads a file up to an ordinal, after the files that it continues.
     fn read(
         &mut self,
         input: &Input,
@@ -137,7 +136,7 @@ impl Rollout {
             match rollout_of(path, &id).filter(|_| bases > 0) {
                 Some(other) => self.read(input, &other, Some(end), bases - 1, notes)?,
                 None => {
-                    let what = format!("goes on from the rollout {id}, which is not there");
+                    let what = format!("the rollout {id}, which it continues, is missing");
                     notes.push(Note::new(path, Some(1), what));
                 }
             }
@@ -172,7 +171,7 @@ impl Rollout {
                         match self.turns.pop() {
                             Some(before) => self.tip = before,
                             None => {
-                                let what = format!("takes back {count} turns, more than there are");
+                                let what = format!("rolls back {count} turns, more than there are");
                                 self.draft.fault(Some(line), what);
                                 break;
                             }
@@ -192,7 +191,7 @@ impl Rollout {
             },
             "compacted" => {
                 let body = text(payload, "message").unwrap_or("The conversation was compacted.");
-                self.say(json, line, Role::User, None, vec![parts::summary(body)], Vec::new());
+                self.add(json, line, Role::User, None, vec![parts::summary(body)], Vec::new());
             }
             "response_item" => self.item(json, payload, kind, line),
             // The oldest files have items without an envelope.
@@ -212,7 +211,7 @@ impl Rollout {
             "message" => {
                 let blocks: Vec<Json> = json::items(payload, "content").iter().map(part).collect();
                 let body = blocks.first().and_then(|block| text(block, "text")).unwrap_or_default();
-                let hidden = MADE_UP.iter().any(|start| body.trim_start().starts_with(start));
+                let hidden = GENERATED.iter().any(|start| body.trim_start().starts_with(start));
                 let tags = if hidden { vec!["hidden"] } else { Vec::new() };
                 let role = match text(payload, "role") {
                     Some("user") => Role::User,
@@ -222,7 +221,7 @@ impl Rollout {
                 if role == Role::User && !hidden {
                     self.turns.push(self.tip.clone());
                 }
-                self.say(json, line, role, None, blocks, tags);
+                self.add(json, line, role, None, blocks, tags);
             }
             "reasoning" => {
                 let parts =
@@ -231,31 +230,27 @@ impl Rollout {
                 let seal = text(payload, "encrypted_content");
                 if !body.is_empty() || seal.is_some() {
                     let block = parts::thinking(&body.join("\n\n"), seal);
-                    self.say(json, line, Role::Assistant, None, vec![block], Vec::new());
+                    self.add(json, line, Role::Assistant, None, vec![block], Vec::new());
                 }
             }
             "function_call" => {
                 let arguments = parts::arguments(text(payload, "arguments").unwrap_or_default());
                 let block = parts::call(call(), &name("?"), arguments);
-                self.say(json, line, Role::Assistant, None, vec![block], Vec::new());
+                self.add(json, line, Role::Assistant, None, vec![block], Vec::new());
             }
             "custom_tool_call" => {
                 let parameters = object([("input", member(payload, "input"))]);
                 let block = parts::call(call(), &name("?"), parameters);
-                self.say(json, line, Role::Assistant, None, vec![block], Vec::new());
+                self.add(json, line, Role::Assistant, None, vec![block], Vec::new());
             }
             "local_shell_call"
             | "web_search_call"
             | "tool_search_call"
             | "image_generation_call" => {
-                let parameters = member(payload, "action");
-                let parameters = match parameters {
-                    Json::Object(_) => parameters,
-                    _ => parts::arguments(""),
-                };
+                let parameters = parts::parameters(payload.get("action"));
                 let tool = kind.trim_end_matches("_call");
                 let block = parts::call(call(), tool, parameters);
-                self.say(json, line, Role::Assistant, None, vec![block], Vec::new());
+                self.add(json, line, Role::Assistant, None, vec![block], Vec::new());
             }
             "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
                 let output = member(payload, "output");
@@ -268,18 +263,18 @@ impl Rollout {
                     other => parts::result(other),
                 };
                 let call = call().to_owned();
-                self.say(json, line, Role::Tool, Some(call), body, Vec::new());
+                self.add(json, line, Role::Tool, Some(call), body, Vec::new());
             }
             "ghost_snapshot" | "compaction" | "" => {}
             other => {
-                let what = format!("an item of type `{other}`, which is not known; kept as it is");
+                let what = format!("an item of the unknown type `{other}`; kept as it is");
                 self.draft.fault(Some(line), what);
-                self.say(json, line, Role::Assistant, None, vec![payload.clone()], Vec::new());
+                self.add(json, line, Role::Assistant, None, vec![payload.clone()], Vec::new());
             }
         }
     }
 
-    fn say(
+    fn add(
         &mut self,
         json: &Json,
         line: u64,
@@ -304,24 +299,20 @@ impl Rollout {
             self.answer = Some(id.clone());
         }
         let at = parts::time(json.get("timestamp"));
-        let about = MessageInfo { at, source_info: Some(info), tags, partial: false };
+        let about = MessageInfo { tags, ..MessageInfo::new(at, info) };
         let parent = self.tip.replace(id.clone());
         let attachments = Vec::new();
         self.draft.add(DraftMessage {
-            id,
-            parent,
-            role,
             call,
-            blocks,
-            about,
             attachments,
             line: Some(line),
+            ..DraftMessage::new(id, parent, role, blocks, about)
         });
     }
 }
 
-/// What Codex itself says in the user's name.
-const MADE_UP: &[&str] = &[
+/// Beginnings of user messages that Codex generates.
+const GENERATED: &[&str] = &[
     "<environment_context>",
     "<user_instructions>",
     "# AGENTS.md",
@@ -341,7 +332,7 @@ fn part(part: &Json) -> Json {
     }
 }
 
-/// Returns the file of a rollout, beside another: somewhere in the same tree of folders by day.
+/// Finds the file of a rollout in the folder tree of another.
 fn rollout_of(path: &Path, id: &str) -> Option<PathBuf> {
     let top = path.ancestors().find(|folder| {
         folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")

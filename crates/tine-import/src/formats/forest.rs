@@ -1,4 +1,4 @@
-//! Folders of the tree specification's `FileSystemStore`: `roots.json` and a file for each node.
+//! Folders of a `FileSystemStore`: `roots.json` and a file for each node.
 //!
 //! Messages are canonical or in the legacy form. A node that cannot be read is bridged by its
 //! parents and children as they name each other; its siblings are not affected.
@@ -13,10 +13,10 @@ use super::ImportFormat;
 use crate::input::{Input, ListItem};
 use crate::json::{self, is, text};
 use crate::parts::{self, member, present_members};
-use crate::tree::{PendingMessage, build_tree, numbered};
+use crate::tree::{PendingMessage, build_tree, numbered_branches};
 use crate::{Error, ImportedConversation, Note, Receiver};
 
-/// Reads the folder that a `roots.json` lies in.
+/// Reads the folder that contains a `roots.json`.
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let bytes = input.document(path)?;
@@ -27,14 +27,15 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     for root in listed {
         if let Some(id) = text(root, "id") {
             if !is_plain(id) {
-                let what = format!("the tree `{id}` has a name that leads elsewhere; left out");
+                let what =
+                    format!("the name of the tree `{id}` is not a plain file name; left out");
                 receiver.note(Note::new(path, None, what));
                 continue;
             }
             known_roots.insert(id.to_owned(), root);
         }
     }
-    // Also trees that the list has lost.
+    // The list may lack trees.
     let mut roots: Vec<String> = folders(&folder);
     roots.extend(known_roots.keys().cloned());
     roots.sort();
@@ -42,7 +43,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     for id in roots {
         let root = known_roots.get(&id).copied();
         if root.is_none() {
-            let what = format!("the tree {id} is not in roots.json; taken as it is");
+            let what = format!("the tree {id} is not in roots.json; imported anyway");
             receiver.note(Note::new(path, None, what));
         }
         if root.is_some_and(|root| is(root, "deleted")) {
@@ -55,7 +56,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     Ok(())
 }
 
-/// Returns a name that leads nowhere but into the folder.
+/// Returns whether a name is that of an entry of the folder.
 fn is_plain(id: &str) -> bool {
     !id.is_empty() && !id.contains(['/', '\\']) && id != ".." && id != "."
 }
@@ -108,26 +109,20 @@ fn tree(input: &Input, folder: &Path, id: &str, root: &Json) -> ImportedConversa
                 None
             }
         };
-        pending.push(PendingMessage {
-            id: own,
-            parent,
-            message: body,
-            attachments: Vec::new(),
-            line: None,
-        });
+        pending.push(PendingMessage::new(own, parent, body, None));
     }
     let mut tree = build_tree(pending);
     tree.fill_times(created_at);
     let place = folder.join(id);
     notes.extend(tree.faults.drain(..).map(|(line, what)| Note::new(&place, line, what)));
     let config = root.get("config").cloned().unwrap_or(Json::Null);
-    let lines = tree.lines(None, numbered());
+    let paths = tree.paths(None, numbered_branches());
     ImportedConversation {
         id: id.to_owned(),
         system_prompt: text(&config, "systemPrompt").map(str::to_owned),
         created_at,
         messages: tree.nodes,
-        lines,
+        paths,
         notes,
         ..ImportedConversation::default()
     }

@@ -1,8 +1,8 @@
 //! Chats of Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.jsonl`, older ones `.json`.
 //!
-//! A message whose id comes again replaces the first. `$rewindTo` takes a message and all behind it
-//! back, an id that is not known takes everything back; what was taken back stays as a tail.
-//! `$set.messages` says what the conversation is from there on.
+//! A message with a repeated id replaces the first. `$rewindTo` takes back a message and everything
+//! after it, or everything if the id is unknown; this becomes an abandoned path. `$set.messages`
+//! replaces the conversation.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     receiver.conversation(ImportFormat::GeminiCli, chat.finish(path, base))
 }
 
-/// A message and what it follows.
+/// A message and its parent.
 struct GeminiEntry {
     message: Json,
     parent: Option<String>,
@@ -81,8 +81,7 @@ impl Chat {
             match self.places.get(target) {
                 Some(place) => self.tip.clone_from(&self.entries[*place].parent),
                 None => {
-                    let what =
-                        format!("goes back to {target}, which is not there: to the beginning");
+                    let what = format!("rewinds to {target}, which is missing: to the beginning");
                     self.faults.push((Some(line), what));
                     self.tip = None;
                 }
@@ -153,41 +152,24 @@ fn add(draft: &mut Draft, id: String, GeminiEntry { message, parent, line }: &Ge
     }
     let calls = json::items(message, "toolCalls");
     for call in calls {
-        let parameters = match call.get("args") {
-            Some(args @ Json::Object(_)) => args.clone(),
-            _ => parts::arguments(""),
-        };
+        let parameters = parts::parameters(call.get("args"));
         let name = text(call, "name").unwrap_or("?");
         blocks.push(parts::call(text(call, "id").unwrap_or("?"), name, parameters));
     }
     let model = text(message, "model").filter(|_| role == Role::Assistant);
-    let info = |more: (&str, Json)| {
-        present_members([
-            ("client", present_members([("name", "gemini-cli".into())])),
-            ("provider", text_or_null(model.map(|_| "google"))),
-            ("model", text_or_null(model)),
-            ("usage", member(message, "tokens")),
-            more,
-        ])
-    };
+    let info = present_members([
+        ("client", present_members([("name", "gemini-cli".into())])),
+        ("provider", text_or_null(model.map(|_| "google"))),
+        ("model", text_or_null(model)),
+        ("usage", member(message, "tokens")),
+    ]);
     let results: Vec<&Json> =
         calls.iter().filter(|call| call.get("result").is_some_and(|it| !it.is_null())).collect();
     let at = parts::time(message.get("timestamp"));
     let own = if results.is_empty() { id.clone() } else { format!("{id}/call") };
-    draft.add(DraftMessage {
-        id: own.clone(),
-        parent: parent.clone(),
-        role,
-        call: None,
-        blocks,
-        about: MessageInfo {
-            at,
-            source_info: Some(info(("tool", Json::Null))),
-            ..MessageInfo::default()
-        },
-        attachments: Vec::new(),
-        line: *line,
-    });
+    let about = MessageInfo::new(at, info);
+    let answer = DraftMessage::new(own.clone(), parent.clone(), role, blocks, about);
+    draft.add(DraftMessage { line: *line, ..answer });
     let mut above = own;
     let count = results.len();
     for (place, call) in results.into_iter().enumerate() {
@@ -198,19 +180,13 @@ fn add(draft: &mut Draft, id: String, GeminiEntry { message, parent, line }: &Ge
             ("tool", text_or_null(text(call, "name"))),
             ("is_error", failed),
         ]);
+        let about = MessageInfo::new(parts::time(call.get("timestamp")).or(at), info);
+        let parent = Some(std::mem::replace(&mut above, own.clone()));
+        let blocks = result(member(call, "result"));
         draft.add(DraftMessage {
-            id: own.clone(),
-            parent: Some(std::mem::replace(&mut above, own)),
-            role: Role::Tool,
             call: Some(text(call, "id").unwrap_or("?").to_owned()),
-            blocks: result(member(call, "result")),
-            about: MessageInfo {
-                at: parts::time(call.get("timestamp")).or(at),
-                source_info: Some(info),
-                ..MessageInfo::default()
-            },
-            attachments: Vec::new(),
             line: *line,
+            ..DraftMessage::new(own, parent, Role::Tool, blocks, about)
         });
     }
 }
@@ -229,7 +205,7 @@ fn part(part: &Json) -> Json {
     }
 }
 
-/// What a tool answered: its output where it is a text.
+/// Returns the blocks of a tool result: its output, if that is a text.
 fn result(result: Json) -> Vec<Json> {
     let Json::Array(items) = &result else { return parts::result(result) };
     let output = |item: &Json| -> Json {

@@ -1,7 +1,7 @@
 //! Conversations of LibreChat, flat or nested.
 //!
-//! Messages lie in `messages` or `messagesTree`; either may be nested by `children`. A message
-//! without a text is bridged, and what is below it stays.
+//! Messages are in `messages` or `messagesTree`; either may be nested by `children`. A message
+//! without text is bridged.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, ListItem, items};
 use crate::json::{self, is, text};
 use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
-use crate::tree::numbered;
+use crate::tree::numbered_branches;
 use crate::{Error, ImportedConversation, Note, Receiver};
 
 /// The parent of a first message.
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const NO_PARENT: &str = "00000000-0000-0000-0000-000000000000";
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let mut reader = input.open(path)?;
@@ -27,18 +27,18 @@ fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Res
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
     let listed = ["messagesTree", "messages"].iter().find_map(|name| json.get(name));
     let Some(messages) = listed.and_then(Json::as_array) else {
-        receiver.note(Note::new(path, Some(number), "no `messages`, so no conversation; left out"));
+        receiver.note(Note::new(path, Some(number), "there are no `messages`; left out"));
         return Ok(());
     };
     let mut draft = Draft::default();
     let mut last = None;
-    // Nested as deep as the conversation is long: no recursion here.
+    // The nesting is as deep as the conversation is long, so there is no recursion.
     let mut open: Vec<(&Json, Option<&str>)> = messages.iter().rev().map(|it| (it, None)).collect();
     let mut nth = 0;
     while let Some((message, above)) = open.pop() {
         nth += 1;
         let id = text(message, "messageId").map_or_else(|| format!("message-{nth}"), str::to_owned);
-        let parent = text(message, "parentMessageId").or(above).filter(|it| *it != NOBODY);
+        let parent = text(message, "parentMessageId").or(above).filter(|it| *it != NO_PARENT);
         add(&mut draft, &id, parent.map(str::to_owned), message, Some(number));
         let own = text(message, "messageId");
         open.extend(json::items(message, "children").iter().rev().map(|child| (child, own)));
@@ -52,7 +52,7 @@ fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Res
         system_prompt: text(&options, "promptPrefix").map(str::to_owned),
         ..ImportedConversation::default()
     };
-    let tree = draft.finish(path, base, last.as_deref(), numbered());
+    let tree = draft.finish(path, base, last.as_deref(), numbered_branches());
     receiver.conversation(ImportFormat::LibreChat, tree)
 }
 
@@ -64,20 +64,10 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
         ("provider", text_or_null(text(message, "endpoint").filter(|_| role == Role::Assistant))),
         ("model", text_or_null(text(message, "model").filter(|_| role == Role::Assistant))),
     ]);
-    let say = |id: String, parent, role, call: Option<String>, blocks| DraftMessage {
-        id,
-        parent,
-        role,
-        call,
-        blocks,
-        about: MessageInfo {
-            at,
-            source_info: Some(info.clone()),
-            tags: Vec::new(),
-            partial: is(message, "unfinished"),
-        },
-        attachments: Vec::new(),
-        line,
+    let partial = is(message, "unfinished");
+    let draft_message = |id: String, parent, role, call: Option<String>, blocks| {
+        let about = MessageInfo { partial, ..MessageInfo::new(at, info.clone()) };
+        DraftMessage { call, line, ..DraftMessage::new(id, parent, role, blocks, about) }
     };
     let mut parent = parent;
     let mut blocks = Vec::new();
@@ -97,30 +87,16 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
                 let call = part.get("tool_call").cloned().unwrap_or(Json::Null);
                 let (key, name) =
                     (text(&call, "id").unwrap_or("?"), text(&call, "name").unwrap_or("?"));
-                let parameters = match call.get("args") {
-                    Some(Json::String(args)) => parts::arguments(args),
-                    Some(args @ Json::Object(_)) => args.clone(),
-                    _ => parts::arguments(""),
-                };
+                let parameters = parts::parameters(call.get("args"));
                 blocks.push(parts::call(key, name, parameters));
                 if call.get("output").is_some_and(|output| !output.is_null()) {
                     let own = format!("{id}/{nth}");
-                    draft.add(say(
-                        own.clone(),
-                        parent.take(),
-                        role,
-                        None,
-                        std::mem::take(&mut blocks),
-                    ));
+                    let before = std::mem::take(&mut blocks);
+                    draft.add(draft_message(own.clone(), parent.take(), role, None, before));
                     let result = format!("{id}/{nth}/result");
                     let body = parts::result(member(&call, "output"));
-                    draft.add(say(
-                        result.clone(),
-                        Some(own),
-                        Role::Tool,
-                        Some(key.to_owned()),
-                        body,
-                    ));
+                    let key = Some(key.to_owned());
+                    draft.add(draft_message(result.clone(), Some(own), Role::Tool, key, body));
                     parent = Some(result);
                     nth += 1;
                 }
@@ -140,5 +116,5 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
             ("mimeType", text_or_null(text(file, "type"))),
         ]));
     }
-    draft.add(say(id.to_owned(), parent, role, None, blocks));
+    draft.add(draft_message(id.to_owned(), parent, role, None, blocks));
 }

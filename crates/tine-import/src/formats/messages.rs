@@ -1,7 +1,7 @@
-//! Lists of messages as they are sent to OpenAI and Anthropic, as JSON or JSON Lines.
+//! Lists of messages in the formats of OpenAI and Anthropic, as JSON or JSON Lines.
 //!
-//! There are no ids and no branches in them. A conversation is known by how it begins, its system
-//! prompt and its first message, so that lists which begin alike come together in one tree.
+//! They have no ids and no branches. A conversation is identified by its system prompt and its first
+//! message, so that lists with the same beginning become one tree.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
                     take(path, line.number, json, &mut loose, receiver)
                 }
                 Err(why) => {
-                    let what = format!("no JSON ({why}); left out");
+                    let what = format!("not JSON ({why}); left out");
                     notes.push(Note::new(path, Some(line.number), what));
                     Ok(())
                 }
@@ -53,7 +53,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     Ok(())
 }
 
-/// A list of messages is a conversation; a message belongs to the one that the file is.
+/// Imports a list of messages as a conversation, or collects a single message of the file.
 fn take(
     path: &Path,
     number: u64,
@@ -61,7 +61,7 @@ fn take(
     loose: &mut Vec<Json>,
     receiver: &mut dyn Receiver,
 ) -> Result<(), Error> {
-    // Batches wrap a request, logs of calls keep it beside the answer.
+    // Batches wrap a request, call logs hold it next to the answer.
     let json = match ["body", "request"].iter().find_map(|name| json.get(name)) {
         Some(inner) if inner.get("messages").is_some() => inner.clone(),
         _ => json,
@@ -122,7 +122,7 @@ fn tree(path: &Path, number: u64, json: &Json) -> ImportedConversation {
     draft.finish(path, base, before.as_deref(), |_| None)
 }
 
-/// Adds what one message says: itself, and the results of tools in it.
+/// Adds a message, and the tool results in it.
 fn add(
     draft: &mut Draft,
     nth: usize,
@@ -144,23 +144,20 @@ fn add(
         }
     };
     let model = model.filter(|_| role == Role::Assistant);
-    let about = || MessageInfo {
-        at: parts::time(message.get("created_at").or_else(|| message.get("timestamp"))),
-        source_info: Some(present_members([
-            ("model", text_or_null(model)),
-            ("name", text_or_null(text(message, "name"))),
-        ])),
-        ..MessageInfo::default()
+    let about = || {
+        MessageInfo::new(
+            parts::time(message.get("created_at").or_else(|| message.get("timestamp"))),
+            present_members([
+                ("model", text_or_null(model)),
+                ("name", text_or_null(text(message, "name"))),
+            ]),
+        )
     };
     let mut read = parts::from_anthropic(member(message, "content"));
     read.faults.into_iter().for_each(|fault| draft.fault(line, fault));
     for call in json::items(message, "tool_calls") {
         let function = call.get("function").unwrap_or(call);
-        let arguments = match function.get("arguments") {
-            Some(Json::String(arguments)) => parts::arguments(arguments),
-            Some(arguments @ Json::Object(_)) => arguments.clone(),
-            _ => parts::arguments(""),
-        };
+        let arguments = parts::parameters(function.get("arguments"));
         let name = text(function, "name").unwrap_or("?");
         read.blocks.push(parts::call(text(call, "id").unwrap_or("?"), name, arguments));
     }
@@ -168,14 +165,9 @@ fn add(
     for (place, result) in read.results.into_iter().enumerate() {
         let id = format!("{nth}/{place}");
         draft.add(DraftMessage {
-            id: id.clone(),
-            parent: parent.replace(id),
-            role: Role::Tool,
             call: Some(result.call),
-            blocks: result.blocks,
-            about: about(),
-            attachments: Vec::new(),
             line,
+            ..DraftMessage::new(id.clone(), parent.replace(id), Role::Tool, result.blocks, about())
         });
     }
     let call = text(message, "tool_call_id").or_else(|| text(message, "name"));
@@ -183,14 +175,9 @@ fn add(
     if !read.blocks.is_empty() || role == Role::Tool {
         let id = nth.to_string();
         draft.add(DraftMessage {
-            id: id.clone(),
-            parent: parent.replace(id),
-            role,
             call,
-            blocks: read.blocks,
-            about: about(),
-            attachments: Vec::new(),
             line,
+            ..DraftMessage::new(id.clone(), parent.replace(id), role, read.blocks, about())
         });
     }
     parent

@@ -1,4 +1,4 @@
-//! One module for each format, and what several of them share.
+//! The formats, with a module for each, and shared functions.
 
 mod chatgpt;
 mod claude_ai;
@@ -21,10 +21,10 @@ use tine_core::Json;
 use crate::input::{Archive, Input, ListItem, LogLine};
 use crate::{Error, Note, Receiver, json};
 
-/// Whose files they are.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ImportFormat {
-    /// Bundles of Tine itself, also those within an exported page.
+    /// Tine's bundles, also those in an exported page.
     Bundle,
     /// The export of ChatGPT.
     ChatGpt,
@@ -34,13 +34,13 @@ pub enum ImportFormat {
     ClaudeCode,
     /// Rollouts of Codex.
     Codex,
-    /// Folders of the tree specification's store.
+    /// Folders of a `FileSystemStore`.
     Forest,
     /// Chats of Gemini CLI.
     GeminiCli,
     /// Conversations of LibreChat.
     LibreChat,
-    /// Lists of messages as they are sent to a model.
+    /// Lists of messages in the format of a request.
     Messages,
     /// Chats of Open WebUI.
     OpenWebUi,
@@ -66,7 +66,7 @@ impl ImportFormat {
         (ImportFormat::Pi, "pi", "pi, oh-my-pi"),
     ];
 
-    /// Returns every format.
+    /// Returns all formats.
     pub fn all() -> impl Iterator<Item = ImportFormat> {
         ImportFormat::NAMES.iter().map(|(format, ..)| *format)
     }
@@ -86,13 +86,13 @@ impl ImportFormat {
         self.names().1
     }
 
-    /// Returns the format of that name.
+    /// Returns the format with a name.
     pub fn named(name: &str) -> Option<ImportFormat> {
         ImportFormat::all().find(|format| format.name() == name)
     }
 
-    /// Returns whether a file holds one conversation, which only ever grows: what was read of it
-    /// need not be read again as long as the file is as it was.
+    /// Returns whether a file holds one conversation, to which lines are only added: it is not read
+    /// again until it changes.
     pub(crate) fn is_log(self) -> bool {
         matches!(
             self,
@@ -134,7 +134,7 @@ fn is_zip(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"PK"
 }
 
-/// Returns the members of an export that hold conversations.
+/// Returns the members of an export that contain conversations.
 pub(crate) fn shards(archive: &Archive) -> Vec<String> {
     let is_shard = |name: &String| {
         let file = name.rsplit('/').next().unwrap_or(name);
@@ -143,45 +143,40 @@ pub(crate) fn shards(archive: &Archive) -> Vec<String> {
     archive.names().into_iter().filter(is_shard).collect()
 }
 
-/// Returns one item of a list as JSON and its number; a broken one is noted.
+/// Parses an item of a list and returns it with its number; a broken one is noted.
 fn item(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Option<(Json, u64)> {
     let mut note = |what: String| receiver.note(Note::new(path, Some(item.number), what));
     if item.cut {
         note("the file is cut off here; left out".to_owned());
         return None;
     }
-    match json::read(&item.bytes) {
-        Ok((json, changed)) => {
-            changed.into_iter().for_each(|what| note(what.to_owned()));
-            Some((json, item.number))
-        }
-        Err(why) => {
-            note(format!("no JSON ({why}); left out"));
-            None
-        }
-    }
+    Some((parse(&item.bytes, &mut note)?, item.number))
 }
 
-/// Returns one line of a log as JSON; a broken one is noted.
+/// Parses a line of a log; a broken one is noted.
 fn line(path: &Path, line: &LogLine, notes: &mut Vec<Note>) -> Option<Json> {
     let mut note = |what: String| notes.push(Note::new(path, Some(line.number), what));
-    match json::read(&line.bytes) {
+    if !line.ended && json::read(&line.bytes).is_err() {
+        note("the last line is cut off; left out".to_owned());
+        return None;
+    }
+    parse(&line.bytes, &mut note)
+}
+
+fn parse(bytes: &[u8], note: &mut dyn FnMut(String)) -> Option<Json> {
+    match json::read(bytes) {
         Ok((json, changed)) => {
             changed.into_iter().for_each(|what| note(what.to_owned()));
             Some(json)
         }
-        Err(_) if !line.ended => {
-            note("the last line is cut off; left out".to_owned());
-            None
-        }
         Err(why) => {
-            note(format!("no JSON ({why}); left out"));
+            note(format!("not JSON ({why}); left out"));
             None
         }
     }
 }
 
-/// Returns the name of a file without what follows its first dot.
+/// Returns the name of a file up to its first dot.
 fn stem(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("conversation");
     name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(name)

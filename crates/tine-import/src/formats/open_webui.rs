@@ -1,7 +1,6 @@
 //! Chats of Open WebUI: a list of chats, each with a map of messages.
 //!
-//! `content` has reasoning and tools in it as HTML; where the structured `output` is there it is
-//! taken instead.
+//! `content` contains reasoning and tools as HTML; the structured `output` is preferred.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, ListItem, items};
 use crate::json::{self, text};
 use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
-use crate::tree::numbered;
+use crate::tree::numbered_branches;
 use crate::{Error, ImportedConversation, Note, Receiver};
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
@@ -24,7 +23,7 @@ fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Res
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
     let chat = json.get("chat").unwrap_or(&json);
     let Some(history) = chat.get("history") else {
-        receiver.note(Note::new(path, Some(number), "no `history`, so no chat; left out"));
+        receiver.note(Note::new(path, Some(number), "there is no `history`; left out"));
         return Ok(());
     };
     let mut draft = Draft::default();
@@ -43,7 +42,7 @@ fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Res
         updated_at: parts::time(json.get("updated_at")),
         ..ImportedConversation::default()
     };
-    let tree = draft.finish(path, base, text(history, "currentId"), numbered());
+    let tree = draft.finish(path, base, text(history, "currentId"), numbered_branches());
     receiver.conversation(ImportFormat::OpenWebUi, tree)
 }
 
@@ -60,15 +59,10 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
         ("model", text_or_null(text(message, "model").filter(|_| role == Role::Assistant))),
         ("usage", member(message, "usage")),
     ]);
-    let say = |id: String, parent, role, call: Option<String>, blocks| DraftMessage {
-        id,
-        parent,
-        role,
+    let draft_message = |id: String, parent, role, call: Option<String>, blocks| DraftMessage {
         call,
-        blocks,
-        about: MessageInfo { at, source_info: Some(info.clone()), ..MessageInfo::default() },
-        attachments: Vec::new(),
         line,
+        ..DraftMessage::new(id, parent, role, blocks, MessageInfo::new(at, info.clone()))
     };
     let output = json::items(message, "output");
     if output.is_empty() {
@@ -84,7 +78,7 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
                 ]),
             });
         }
-        return draft.add(say(id.to_owned(), parent, role, None, blocks));
+        return draft.add(draft_message(id.to_owned(), parent, role, None, blocks));
     }
     let mut parent = parent;
     let mut blocks = Vec::new();
@@ -106,13 +100,8 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
                 let call = text(item, "call_id").unwrap_or("?").to_owned();
                 if !blocks.is_empty() {
                     let own = format!("{id}/{nth}");
-                    draft.add(say(
-                        own.clone(),
-                        parent.take(),
-                        role,
-                        None,
-                        std::mem::take(&mut blocks),
-                    ));
+                    let before = std::mem::take(&mut blocks);
+                    draft.add(draft_message(own.clone(), parent.take(), role, None, before));
                     parent = Some(own);
                 }
                 let own = format!("{id}/{nth}/result");
@@ -124,12 +113,12 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
                         .collect(),
                     other => parts::result(other),
                 };
-                draft.add(say(own.clone(), parent.take(), Role::Tool, Some(call), body));
+                draft.add(draft_message(own.clone(), parent.take(), Role::Tool, Some(call), body));
                 parent = Some(own);
                 nth += 1;
             }
             _ => blocks.push(item.clone()),
         }
     }
-    draft.add(say(id.to_owned(), parent, role, None, blocks));
+    draft.add(draft_message(id.to_owned(), parent, role, None, blocks));
 }

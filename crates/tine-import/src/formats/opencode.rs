@@ -1,7 +1,7 @@
-//! Sessions of OpenCode: a tree of small JSON files, or since 1.2 one SQLite database.
+//! Sessions of OpenCode: a tree of small JSON files, or since 1.2 an SQLite database.
 //!
-//! A session is a list of messages, each with parts. `revert` says from which message on it was
-//! taken back: what lies behind stays as a tail. A session with a parent is a subagent's.
+//! A session is a list of messages, each with parts. `revert` names the message from which on it was
+//! taken back, which becomes an abandoned path. A session with a parent is a subagent's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,13 @@ use crate::json::{self, is, text};
 use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
 use crate::{Error, ImportedConversation, Note, Receiver, SpawnedConversation};
 
-/// One message and its parts, in order.
+/// A message and its parts, in order.
 struct OpenCodeEntry {
     id: String,
     message: Json,
     parts: Vec<(String, Json)>,
 }
 
-/// A session before it is a tree.
 struct OpenCodeSession {
     id: String,
     about: Json,
@@ -256,36 +255,15 @@ fn add(
             return;
         }
         let own = if *nth == 0 { id.clone() } else { format!("{id}/{nth}") };
-        draft.add(DraftMessage {
-            id: own.clone(),
-            parent: parent.replace(own),
-            role,
-            call: None,
-            blocks: std::mem::take(blocks),
-            about: MessageInfo {
-                at,
-                source_info: Some(info(usage.take().unwrap_or(Json::Null), false)),
-                ..MessageInfo::default()
-            },
-            attachments: Vec::new(),
-            line: None,
-        });
+        let about = MessageInfo::new(at, info(usage.take().unwrap_or(Json::Null), false));
+        let (before, blocks) = (parent.replace(own.clone()), std::mem::take(blocks));
+        draft.add(DraftMessage::new(own, before, role, blocks, about));
         for (call, body, failed) in results.drain(..) {
             let own = format!("{id}/{nth}/{call}");
-            draft.add(DraftMessage {
-                id: own.clone(),
-                parent: parent.replace(own),
-                role: Role::Tool,
-                call: Some(call),
-                blocks: vec![parts::text(body)],
-                about: MessageInfo {
-                    at,
-                    source_info: Some(info(Json::Null, failed)),
-                    ..MessageInfo::default()
-                },
-                attachments: Vec::new(),
-                line: None,
-            });
+            let about = MessageInfo::new(at, info(Json::Null, failed));
+            let (before, blocks) = (parent.replace(own.clone()), vec![parts::text(body)]);
+            let result = DraftMessage::new(own, before, Role::Tool, blocks, about);
+            draft.add(DraftMessage { call: Some(call), ..result });
         }
         *nth += 1;
     };
@@ -313,10 +291,7 @@ fn add(
             "tool" => {
                 let state = member(part, "state");
                 let call = text(part, "callID").unwrap_or("?");
-                let input = match state.get("input") {
-                    Some(input @ Json::Object(_)) => input.clone(),
-                    _ => parts::arguments(""),
-                };
+                let input = parts::parameters(state.get("input"));
                 blocks.push(parts::call(call, text(part, "tool").unwrap_or("?"), input));
                 if let Some(child) = state.get("metadata").and_then(|it| text(it, "sessionId")) {
                     let own = if nth == 0 { id.clone() } else { format!("{id}/{nth}") };

@@ -1,7 +1,7 @@
 //! Sessions of pi and oh-my-pi: `~/.pi/agent/sessions/--<folder>--/<time>_<id>.jsonl`.
 //!
-//! Entries name their parent; which one is the end is not written down, so the last line is. The
-//! first version had no ids: each entry follows the one before. Ids are those of one file only.
+//! Entries name their parents; the active path ends at the last line. The first version had no ids:
+//! each entry follows the one before. Ids are unique within a file only.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ struct PiSession {
     cwd: Option<String>,
     title: Option<String>,
     last: Option<String>,
-    /// What people called messages, by id.
+    /// The labels of messages, by id.
     labels: HashMap<String, String>,
 }
 
@@ -73,24 +73,13 @@ impl PiSession {
             None => self.last.clone(),
         };
         let at = parts::time(entry.get("timestamp"));
-        let client = || present_members([("name", "pi".into())]);
-        let plain = |blocks, role, tags| DraftMessage {
-            id: id.clone(),
-            parent: parent.clone(),
-            role,
-            call: None,
-            blocks,
-            about: MessageInfo {
-                at,
-                source_info: Some(present_members([
-                    ("client", client()),
-                    ("workspace", present_members([("cwd", text_or_null(self.cwd.as_deref()))])),
-                ])),
-                tags,
-                partial: false,
-            },
-            attachments: Vec::new(),
-            line: Some(line),
+        let plain = |blocks, role, tags| {
+            let client = present_members([("name", "pi".into())]);
+            let workspace = present_members([("cwd", text_or_null(self.cwd.as_deref()))]);
+            let info = present_members([("client", client), ("workspace", workspace)]);
+            let about = MessageInfo { tags, ..MessageInfo::new(at, info) };
+            let message = DraftMessage::new(id.clone(), parent.clone(), role, blocks, about);
+            DraftMessage { line: Some(line), ..message }
         };
         match kind {
             "message" => {
@@ -161,20 +150,12 @@ impl PiSession {
         ]);
         let partial = matches!(text(message, "stopReason"), Some("aborted" | "error"));
         let call = text(message, "toolCallId").unwrap_or("?").to_owned();
+        let at = parts::time(message.get("timestamp")).or(at);
+        let about = MessageInfo { partial, ..MessageInfo::new(at, info) };
         DraftMessage {
-            id: id.to_owned(),
-            parent,
-            role,
             call: (role == Role::Tool).then_some(call),
-            blocks,
-            about: MessageInfo {
-                at: parts::time(message.get("timestamp")).or(at),
-                source_info: Some(info),
-                tags: Vec::new(),
-                partial,
-            },
-            attachments: Vec::new(),
             line: Some(line),
+            ..DraftMessage::new(id.to_owned(), parent, role, blocks, about)
         }
     }
 }
@@ -187,11 +168,7 @@ fn block(part: &Json) -> Json {
             parts::thinking(body, text(part, "thinkingSignature"))
         }
         "toolCall" => {
-            let arguments = match part.get("arguments") {
-                Some(Json::String(arguments)) => parts::arguments(arguments),
-                Some(arguments @ Json::Object(_)) => arguments.clone(),
-                _ => parts::arguments(""),
-            };
+            let arguments = parts::parameters(part.get("arguments"));
             parts::call(
                 text(part, "id").unwrap_or("?"),
                 text(part, "name").unwrap_or("?"),

@@ -12,22 +12,22 @@ use tine_core::json::{self, Object};
 
 use super::prompt::EntityType;
 
-/// Nesting of an answer.
+/// The maximum nesting of an answer.
 const DEPTH: usize = 16;
 
-/// The most findings of one text.
+/// The maximum number of findings in a text.
 const MOST_FINDINGS: usize = 1_000;
 
-/// The most notes on one answer.
+/// The maximum number of notes on an answer.
 const MOST_NOTES: usize = 100;
 
 /// The longest name of a field.
 const FIELD_BYTES: usize = 64;
 
-/// The longest quote that is looked for with other spaces than its own.
+/// The longest quote that is searched for with different white space.
 const LOOSE_BYTES: usize = 512;
 
-/// Characters of an answer that a note repeats.
+/// The longest part of an answer in a note, in characters.
 const REPEATED: usize = 80;
 
 /// Parses an answer. An unusable answer is an error, an unusable part of it a note.
@@ -57,7 +57,7 @@ pub(super) fn read(
     Ok(findings)
 }
 
-/// Returns the JSON in an answer: without thoughts before it or a fence around it.
+/// Returns the JSON in an answer, without thoughts before it or a fence around it.
 fn payload(answer: &str) -> &str {
     let answer = answer.trim();
     let answer = match answer.strip_prefix("<think>").and_then(|rest| rest.split_once("</think>")) {
@@ -96,7 +96,7 @@ impl Notes {
 struct FindingsReader<'a> {
     text: &'a str,
     types: &'a [EntityType],
-    /// Where to look next for a quote of a type.
+    /// Where to search next for a quote of a type.
     used: HashMap<(String, String), usize>,
     notes: Notes,
 }
@@ -114,7 +114,7 @@ impl FindingsReader<'_> {
         Ok(Finding { entity_type, fields, span: Some(span) })
     }
 
-    /// Returns the bytes that say so: those of the quote, or those that the answer counts.
+    /// Returns the bytes of the quote, or those that the answer names.
     fn span(&mut self, item: &Json, entity_type: &str) -> Result<Range<usize>, String> {
         if let Some(quote) = item.get("quote").and_then(Json::as_str) {
             let span = self.find(entity_type, quote.trim());
@@ -127,8 +127,7 @@ impl FindingsReader<'_> {
         span.ok_or_else(|| "its `span` is no stretch of the text".to_owned())
     }
 
-    /// Returns the first place of a quote that no finding of the type has; the first of all
-    /// otherwise.
+    /// Returns the first occurrence of a quote that no finding of the type has, or else the first.
     fn find(&mut self, entity_type: &str, quote: &str) -> Option<Range<usize>> {
         if quote.is_empty() {
             return None;
@@ -159,7 +158,7 @@ impl FindingsReader<'_> {
             let why = match usable(value) {
                 _ if !named => "has no name that can be used",
                 _ if fields.contains_key(name) => "is told twice",
-                Usable::Nothing => continue,
+                Usable::Empty => continue,
                 Usable::No => "is neither a text, a number, a truth value nor a list of texts",
                 Usable::Yes(value) => {
                     fields.insert(name, value);
@@ -178,18 +177,18 @@ impl FindingsReader<'_> {
 
 enum Usable {
     Yes(Json),
-    /// Nothing is said.
-    Nothing,
+    /// The value is empty.
+    Empty,
     No,
 }
 
 fn usable(value: &Json) -> Usable {
     match value {
-        Json::Null => Usable::Nothing,
+        Json::Null => Usable::Empty,
         Json::Bool(_) | Json::Number(_) => Usable::Yes(value.clone()),
-        Json::String(text) if text.trim().is_empty() => Usable::Nothing,
+        Json::String(text) if text.trim().is_empty() => Usable::Empty,
         Json::String(text) => Usable::Yes(Json::from(text.trim())),
-        Json::Array(items) if items.is_empty() => Usable::Nothing,
+        Json::Array(items) if items.is_empty() => Usable::Empty,
         Json::Array(items) if items.iter().all(|item| item.as_str().is_some()) => {
             Usable::Yes(value.clone())
         }
@@ -197,7 +196,7 @@ fn usable(value: &Json) -> Usable {
     }
 }
 
-/// Returns where a quote stands, from there on: letter by letter, or else with other spaces.
+/// Finds a quote after a position: exactly, or else with different white space.
 fn locate(text: &str, quote: &str, from: usize) -> Option<Range<usize>> {
     if let Some(at) = text[from..].find(quote) {
         return Some(from + at..from + at + quote.len());
@@ -219,7 +218,7 @@ fn locate(text: &str, quote: &str, from: usize) -> Option<Range<usize>> {
     })
 }
 
-/// Returns a part of an answer, short and in quotes.
+/// Quotes a part of an answer, shortened.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(REPEATED).collect();
     let more = if short.len() < text.len() { "…" } else { "" };

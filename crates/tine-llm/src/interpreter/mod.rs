@@ -28,7 +28,6 @@ const VERSION: &str = "1";
 /// The longest text that is sent in one request.
 const TEXT_BYTES: usize = 256 << 10;
 
-/// The name of the response schema.
 const SCHEMA_NAME: &str = "findings";
 
 /// An interpreter that asks a model.
@@ -45,7 +44,7 @@ impl ModelInterpreter {
         ModelInterpreter { model, name: NAME.to_owned(), types: prompt::built_in() }
     }
 
-    /// Sets the name; where there are several interpreters, that of the provider.
+    /// Sets the name; with several interpreters, the name of the provider.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> ModelInterpreter {
         ModelInterpreter { name: name.into(), ..self }
@@ -131,7 +130,7 @@ impl Interpreter for ModelInterpreter {
             return Ok(Vec::new());
         }
         if material.text.len() > TEXT_BYTES {
-            return Err(lasting(format!(
+            return Err(permanent_failure(format!(
                 "the text has {} bytes, and a model is given {TEXT_BYTES} at once; interpret it in \
                  parts",
                 material.text.len()
@@ -153,7 +152,9 @@ impl Interpreter for ModelInterpreter {
             return Ok(Vec::new());
         }
         let bytes = response.ok_or_else(|| {
-            lasting("the run kept no response that could be read again; run it again".to_owned())
+            permanent_failure(
+                "the run kept no response that could be read again; run it again".to_owned(),
+            )
         })?;
         let provider = self.model.provider();
         let kind = wire::kind_of(bytes).unwrap_or(provider.kind);
@@ -163,7 +164,7 @@ impl Interpreter for ModelInterpreter {
                 AnswerFault::Malformed(what) => what,
                 AnswerFault::Reported { status, .. } => format!("it tells the error {status}"),
             };
-            lasting(format!("the stored response holds no answer: {why}; run it again"))
+            permanent_failure(format!("the stored response holds no answer: {why}; run it again"))
         })?;
         let refusal = answer.refusal.as_deref();
         let text = chat::whole(&provider.name, &answer.text, &answer.finish, refusal);
@@ -176,6 +177,6 @@ fn failure(error: ModelError) -> InterpreterFailure {
     InterpreterFailure { message: error.to_string(), transient: error.transient() }
 }
 
-fn lasting(message: String) -> InterpreterFailure {
+fn permanent_failure(message: String) -> InterpreterFailure {
     InterpreterFailure { message, transient: false }
 }

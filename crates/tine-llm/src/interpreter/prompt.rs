@@ -10,10 +10,10 @@ use tine_core::Digest;
 const TURN: &str = include_str!("../prompts/turn.md");
 const DOCUMENT: &str = include_str!("../prompts/document.md");
 
-/// Where the types stand in a prompt.
+/// The placeholder of the types in a prompt.
 const TYPES: &str = "{{types}}";
 
-/// Digits of the digest that mark the text.
+/// The number of hexadecimal digits of the digest in a marker.
 const MARK: usize = 16;
 
 /// A type of entity that a model may find.
@@ -21,12 +21,12 @@ const MARK: usize = 16;
 pub struct EntityType {
     /// `person`, `task` …: lower-case letters, digits and `_`.
     pub name: String,
-    /// The fields that it usually has.
+    /// The usual fields.
     pub fields: Vec<String>,
 }
 
 impl EntityType {
-    /// Returns a type with its fields.
+    /// Creates a type.
     pub fn new(name: &str, fields: &[&str]) -> EntityType {
         let fields = fields.iter().map(|&field| field.to_owned()).collect();
         EntityType { name: name.to_owned(), fields }
@@ -77,8 +77,8 @@ pub(super) fn message(material: &Material<'_>) -> String {
     message
 }
 
-/// Returns the form of the answer. Closed objects with every property required, as strict endpoints
-/// want them; hence fields as pairs.
+/// Returns the schema of the answer: closed objects with every property required, as strict
+/// endpoints demand; hence fields are pairs.
 pub(super) fn schema(types: &[EntityType]) -> Value {
     let names: Vec<&str> = types.iter().map(|it| it.name.as_str()).collect();
     let closed = |properties: Value| {

@@ -38,8 +38,7 @@ impl ReplyContent {
         self.blocks.iter().filter(|(thought, _)| !thought).map(|(_, text)| text.as_str()).collect()
     }
 
-    /// Returns the blocks of a turn that says it and calls tools; nothing if nothing was said or
-    /// called.
+    /// Returns the blocks of a turn, with its tool calls; `None` if it is empty.
     pub fn into_content(self, calls: &[ToolCall]) -> Option<Json> {
         if calls.is_empty() && self.blocks.iter().all(|(_, text)| text.is_empty()) {
             return None;
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_one_sort_become_one_block() {
+    fn pieces_of_one_kind_become_one_block() {
         let mut content = ReplyContent::default();
         let pieces = [Delta::Thought("h"), Delta::Thought("m"), Delta::Silence, Delta::Text("Yes")];
         let blocks: Vec<usize> = pieces
@@ -86,12 +85,12 @@ mod tests {
             .collect();
         assert_eq!(blocks[..2], [0, 0]);
         assert_eq!(blocks[3], 1);
-        let said = content.into_content(&[]).expect("something").to_canonical();
-        assert_eq!(said, r#"[{"text":"hm","type":"thinking"},{"text":"Yes","type":"text"}]"#);
+        let blocks = content.into_content(&[]).expect("there is content").to_canonical();
+        assert_eq!(blocks, r#"[{"text":"hm","type":"thinking"},{"text":"Yes","type":"text"}]"#);
     }
 
     #[test]
-    fn silence_says_nothing() {
+    fn empty_pieces_make_no_content() {
         let mut content = ReplyContent::default();
         content.add(Delta::Silence);
         content.add(Delta::Text(""));

@@ -1,17 +1,16 @@
 //! Answers turns of a conversation with a model and records the answers.
 //!
-//! A [`Reply`] asks a [`Responder`] with the path to a turn and hands on each piece of the answer as it
-//! comes. What was said by the end, however it ended, becomes a message ([`Reply::message`]) that
-//! tells how it came about; [`Reply::record`] keeps it as the turn of an id that was promised.
+//! A [`Reply`] prompts a [`Responder`] with the path to a turn and passes on each piece of the answer
+//! as it arrives. The answer, however it ended, becomes a message with its provenance
+//! ([`Reply::message`]); [`Reply::record`] appends it under an id that was announced before.
 //!
-//! - `model`: who answers; `transcript`: a path as what a model is asked.
-//! - `content`: what was said so far; `recording`: from the question to the record.
+//! - `responder`: a model, or an echo; `transcript`: the prompt of a path.
+//! - `content`: the answer so far; `recording`: from the question to the record.
 //!
-//! Invariant: an answer is the child of its question and of nothing else. When others wrote to the
-//! branch meanwhile, it goes to a branch of its own.
+//! Invariant: an answer is a child of its question. If the branch has moved meanwhile, the answer
+//! goes to a branch of its own.
 //!
-//! Deliberately absent: which tools there are and what calling them does, how questions are
-//! recorded, and every wire form.
+//! Not included: tools and what they do, how questions are recorded, and wire formats.
 
 mod content;
 mod recording;

@@ -21,7 +21,7 @@ pub struct Reply<'a> {
     pub engine: &'a Engine,
     /// Project and actor.
     pub call: &'a Call,
-    /// What answers.
+    /// The model, or an echo.
     pub model: &'a Responder,
     /// Additional members of the answer's `source_info`.
     pub about: Vec<(&'static str, Json)>,

@@ -9,7 +9,7 @@ use tine_core::Usage;
 
 use super::transcript::ReplyPrompt;
 
-/// The most pieces that an echo is split into.
+/// The maximum number of pieces of an echo.
 const ECHO_PIECES: usize = 256;
 
 /// The pause before each piece: short, but long enough to see a stream and to stop it.
@@ -18,7 +18,7 @@ const ECHO_PAUSE: Duration = Duration::from_millis(10);
 /// Receives each piece of an answer, and can stop it.
 type Listener<'a> = &'a mut dyn FnMut(Delta<'_>) -> ControlFlow<()>;
 
-/// What answers a prompt.
+/// A model, or an echo.
 #[derive(Clone, Debug)]
 pub enum Responder {
     /// Repeats the question, piece by piece, without a model.
@@ -49,7 +49,7 @@ impl Responder {
         }
     }
 
-    /// Returns the model that is asked for.
+    /// Returns the name of the model.
     pub fn name(&self) -> &str {
         match self {
             Responder::Echo => "echo",
@@ -90,7 +90,7 @@ fn echo(text: &str, each: Listener<'_>) -> ReplyEnd {
     ReplyEnd { finish, usage: Usage::default(), model_answered: None, calls: Vec::new() }
 }
 
-/// Returns a text in pieces that end behind a space.
+/// Splits a text after spaces.
 fn pieces(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let mut at = 0;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_say_all_of_a_text_and_are_few() {
+    fn pieces_contain_the_whole_text_and_are_few() {
         assert_eq!(pieces("one two  three"), ["one ", "two ", " ", "three"]);
         assert_eq!(pieces(""), [""; 0]);
         let long = "wörter ".repeat(1_000);

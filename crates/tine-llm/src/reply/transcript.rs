@@ -18,7 +18,7 @@ pub struct ReplyPrompt {
     pub question: String,
 }
 
-/// Returns the conversation up to a turn, which is the question.
+/// Builds the prompt of a turn, the question, with the conversation before it.
 pub(crate) fn build(engine: &Engine, call: &Call, to: TurnId) -> Result<ReplyPrompt> {
     let ReplyPrompt { mut chat, mut question } = ReplyPrompt::default();
     let mut query = PathQuery {
@@ -73,7 +73,7 @@ fn add(messages: &mut Vec<ChatMessage>, turn: &TurnView, text: &str) {
     }
 }
 
-/// Returns a block in words; thoughts are nobody's business.
+/// Describes a block in text; thinking is left out.
 fn block_text(block: &Json) -> Option<String> {
     let member = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
     match member("type") {

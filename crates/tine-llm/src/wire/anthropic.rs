@@ -1,8 +1,8 @@
 //! The Messages API of Anthropic.
 //!
-//! JSON is asked for as the arguments of a tool that the model must use: every model and every
-//! proxy that knows tools knows that. Where it is not possible (a model that always thinks cannot
-//! be forced), the structured outputs of newer models are.
+//! JSON is requested as the arguments of a tool that the model must use, which every model and proxy
+//! with tools supports. If that is not possible (a model that always thinks cannot be forced), the
+//! structured outputs of newer models are used.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::{AnswerFault, Dialect, Listener, ParsedAnswer, StreamAssembly, text_o
 use crate::chat::{Chat, ChatMessage, Finish, Speaker, Tool, ToolCall};
 use crate::provider::Provider;
 
-/// The API wants a bound on every answer.
+/// The default token limit; the API requires one.
 const MAX_TOKENS: u64 = 8_192;
 
 pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Value {
@@ -55,43 +55,44 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body
 }
 
-/// Returns the messages; results that follow each other are one message of the user.
+/// Returns the messages; consecutive results are one user message.
 fn messages(chat: &Chat) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
-    let mut behind_result = false;
-    for said in &chat.messages {
-        let answers = said.speaker == Speaker::Tool;
+    let mut after_result = false;
+    for chat_message in &chat.messages {
+        let answers = chat_message.speaker == Speaker::Tool;
         match messages.last_mut().and_then(|last| last["content"].as_array_mut()) {
-            Some(results) if answers && behind_result => results.push(result(said)),
-            _ => messages.push(message(said)),
+            Some(results) if answers && after_result => results.push(result(chat_message)),
+            _ => messages.push(message(chat_message)),
         }
-        behind_result = answers;
+        after_result = answers;
     }
     messages
 }
 
-fn message(said: &ChatMessage) -> Value {
-    match said.speaker {
-        Speaker::Tool => json!({ "role": "user", "content": [result(said)] }),
-        _ if said.calls.is_empty() => {
-            json!({ "role": said.speaker.role(), "content": said.text })
+fn message(chat_message: &ChatMessage) -> Value {
+    match chat_message.speaker {
+        Speaker::Tool => json!({ "role": "user", "content": [result(chat_message)] }),
+        _ if chat_message.calls.is_empty() => {
+            json!({ "role": chat_message.speaker.role(), "content": chat_message.text })
         }
         _ => {
-            let text =
-                (!said.text.is_empty()).then(|| json!({ "type": "text", "text": said.text }));
+            let text = (!chat_message.text.is_empty())
+                .then(|| json!({ "type": "text", "text": chat_message.text }));
             let call = |call: &ToolCall| {
                 let input = if call.arguments.is_object() { &call.arguments } else { &json!({}) };
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
             };
-            let blocks: Vec<Value> = text.into_iter().chain(said.calls.iter().map(call)).collect();
-            json!({ "role": said.speaker.role(), "content": blocks })
+            let blocks: Vec<Value> =
+                text.into_iter().chain(chat_message.calls.iter().map(call)).collect();
+            json!({ "role": chat_message.speaker.role(), "content": blocks })
         }
     }
 }
 
-fn result(said: &ChatMessage) -> Value {
-    let call = said.answers.as_ref().map(|call| call.id.as_str()).unwrap_or_default();
-    json!({ "type": "tool_result", "tool_use_id": call, "content": said.text })
+fn result(chat_message: &ChatMessage) -> Value {
+    let call = chat_message.answers.as_ref().map(|call| call.id.as_str()).unwrap_or_default();
+    json!({ "type": "tool_result", "tool_use_id": call, "content": chat_message.text })
 }
 
 pub(super) fn answer(json: &Value, tools: bool) -> Result<ParsedAnswer, AnswerFault> {
@@ -100,7 +101,7 @@ pub(super) fn answer(json: &Value, tools: bool) -> Result<ParsedAnswer, AnswerFa
     };
     let kind = |block: &Value, kind: &str| block.get("type").and_then(Value::as_str) == Some(kind);
     let called = || blocks.iter().filter(|block| kind(block, "tool_use"));
-    // Without tools, the only one there was takes the answer.
+    // Without tools, the only tool is the one for the answer.
     let form = called().next().filter(|_| !tools);
     let text = match form.and_then(|tool| tool.get("input")) {
         Some(input) => input.to_string(),
@@ -141,7 +142,7 @@ pub(super) fn event(
         "content_block_start" if assembly.tools => {
             let block = json.get("content_block").unwrap_or(&Value::Null);
             if block.get("type").and_then(Value::as_str) == Some("tool_use") {
-                let call = assembly.call(place(json));
+                let call = assembly.call(block_index(json));
                 call.id = text_of(block, "id").unwrap_or_default();
                 call.name = text_of(block, "name").unwrap_or_default();
             }
@@ -150,7 +151,7 @@ pub(super) fn event(
             let flow = match part("type") {
                 "text_delta" => assembly.say(part("text"), each),
                 "input_json_delta" if assembly.tools => {
-                    assembly.call(place(json)).arguments.push_str(part("partial_json"));
+                    assembly.call(block_index(json)).arguments.push_str(part("partial_json"));
                     ControlFlow::Continue(())
                 }
                 "input_json_delta" => assembly.say(part("partial_json"), each),
@@ -172,8 +173,8 @@ pub(super) fn event(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Returns the place of the block that an event is about.
-fn place(json: &Value) -> u64 {
+/// Returns the index of the block that an event is about.
+fn block_index(json: &Value) -> u64 {
     json.get("index").and_then(Value::as_u64).unwrap_or_default()
 }
 
@@ -187,8 +188,8 @@ fn finish(reason: Option<&str>) -> Finish {
 }
 
 fn refusal(finish: &Finish, json: &Value) -> Option<String> {
-    let told = ["/stop_details/explanation", "/stop_details/category"]
+    let reason = ["/stop_details/explanation", "/stop_details/category"]
         .iter()
         .find_map(|path| json.pointer(path)?.as_str());
-    (*finish == Finish::Refused).then(|| told.unwrap_or("it gave no reason").to_owned())
+    (*finish == Finish::Refused).then(|| reason.unwrap_or("it gave no reason").to_owned())
 }

@@ -1,16 +1,16 @@
-//! Events out of bytes that come in any pieces: server-sent events, and JSON in lines.
+//! Splits a stream of bytes into events: server-sent events, or JSON Lines.
 //!
-//! Only the data of a server-sent event matters: each says inside what it is. Lines of JSON are
-//! cut here and not by the shared reader, because a CR inside them is white space and ends nothing.
+//! Only the data of a server-sent event is used. JSON Lines are split here and not by the shared
+//! decoder, because a CR inside a line is white space.
 
 use tine_net::sse::{Decoder, TooLarge};
 
 use crate::provider::Protocol;
 
-/// Cuts a stream into events.
+/// Splits a stream into events.
 pub(crate) enum Frames {
     ServerSent(Decoder),
-    /// JSON in lines: the line that is not complete yet, and the largest one.
+    /// JSON Lines: the incomplete line, and the maximum length of a line.
     Lines(Vec<u8>, usize),
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::{Frames, Protocol};
 
     #[test]
-    fn lines_are_the_same_however_the_bytes_are_cut_and_have_a_bound() {
+    fn lines_do_not_depend_on_how_bytes_arrive_and_have_a_limit() {
         let stream = b"{\"x\":\r1}\r\n\n{}\n";
         let expected: Vec<Vec<u8>> = vec![b"{\"x\":\r1}".to_vec(), b"{}".to_vec()];
         for size in 1..=stream.len() {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_completes_a_line_and_never_half_an_event() {
+    fn the_end_completes_a_line_but_not_half_an_event() {
         let mut frames = Frames::new(Protocol::Ollama, 64);
         assert_eq!(frames.push(b"{\"done\":true}"), Ok(Vec::new()));
         assert_eq!(frames.end(), Some(b"{\"done\":true}".to_vec()));

@@ -41,7 +41,7 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    /// Another way to say the same, after the endpoint did not understand it in this one.
+    /// Returns another way to write a request that the endpoint rejected.
     pub(crate) fn after(
         self,
         provider: &Provider,
@@ -70,7 +70,6 @@ impl Dialect {
     }
 }
 
-/// An answer, parsed from a response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ParsedAnswer {
     pub(crate) text: String,
@@ -83,7 +82,6 @@ pub(crate) struct ParsedAnswer {
 }
 
 impl ParsedAnswer {
-    /// Returns an empty answer.
     fn none() -> ParsedAnswer {
         ParsedAnswer {
             text: String::new(),
@@ -112,7 +110,6 @@ pub(crate) enum AnswerFault {
     Reported { status: u16, body: Vec<u8> },
 }
 
-/// Returns where questions go.
 pub(crate) fn address(provider: &Provider) -> String {
     let base = provider.base_url.as_str();
     match provider.kind {
@@ -122,7 +119,6 @@ pub(crate) fn address(provider: &Provider) -> String {
     }
 }
 
-/// Returns the body of a request.
 pub(crate) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Vec<u8> {
     let without_tools;
     let chat = match dialect.no_tools {
@@ -140,8 +136,7 @@ pub(crate) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body.to_string().into_bytes()
 }
 
-/// Returns the answer in the bytes of a response that was not streamed, to a question with or
-/// without tools.
+/// Parses a response that was not streamed. `tools` says whether tools were offered.
 pub(crate) fn answer(
     kind: Protocol,
     bytes: &[u8],
@@ -158,7 +153,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Returns the protocol that a stored response is of, whatever is configured today.
+/// Detects the protocol of a stored response; the configuration may have changed.
 pub(crate) fn kind_of(bytes: &[u8]) -> Option<Protocol> {
     let json: Value = serde_json::from_slice(bytes).ok()?;
     let has = |name: &str| json.get(name).is_some();
@@ -190,7 +185,7 @@ pub(crate) struct StreamAssembly {
 /// A tool call that is being received.
 #[derive(Default)]
 struct PartialCall {
-    place: u64,
+    index: u64,
     id: String,
     name: String,
     arguments: String,
@@ -210,7 +205,6 @@ impl StreamAssembly {
         }
     }
 
-    /// Processes one event.
     pub(crate) fn event(
         &mut self,
         bytes: &[u8],
@@ -223,7 +217,7 @@ impl StreamAssembly {
         let json = parse(bytes).map_err(|fault| match fault {
             // An event is always complete, so invalid JSON is not a cut-off stream.
             AnswerFault::Cut => {
-                AnswerFault::Malformed(format!("an event is no JSON: {}", excerpt(bytes)))
+                AnswerFault::Malformed(format!("an event is not JSON: {}", excerpt(bytes)))
             }
             other => other,
         })?;
@@ -243,7 +237,6 @@ impl StreamAssembly {
         self.done
     }
 
-    /// Returns the answer so far.
     pub(crate) fn so_far(mut self) -> ParsedAnswer {
         self.answer.usage = usage(&Value::Object(self.usage)).or(self.answer.usage);
         let named = self.calls.into_iter().filter(|call| !call.name.is_empty());
@@ -256,12 +249,12 @@ impl StreamAssembly {
         self.answer
     }
 
-    /// Returns whether all of it came.
+    /// Returns whether the answer is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.done || self.finished
     }
 
-    /// Returns whether any of it came.
+    /// Returns whether an event was received.
     pub(crate) fn has_begun(&self) -> bool {
         self.events > 0
     }
@@ -278,11 +271,11 @@ impl StreamAssembly {
         if text.is_empty() { ControlFlow::Continue(()) } else { each(Delta::Thought(text)) }
     }
 
-    /// Returns the call at a place, which may have been told of before.
-    fn call(&mut self, place: u64) -> &mut PartialCall {
-        let existing = self.calls.iter().position(|call| call.place == place);
+    /// Returns the call at an index; adds it if it is new.
+    fn call(&mut self, index: u64) -> &mut PartialCall {
+        let existing = self.calls.iter().position(|call| call.index == index);
         let at = existing.unwrap_or_else(|| {
-            self.calls.push(PartialCall { place, ..PartialCall::default() });
+            self.calls.push(PartialCall { index, ..PartialCall::default() });
             self.calls.len() - 1
         });
         &mut self.calls[at]
@@ -312,11 +305,11 @@ impl StreamAssembly {
 fn parse(bytes: &[u8]) -> Result<Value, AnswerFault> {
     serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
         true => AnswerFault::Cut,
-        false => AnswerFault::Malformed(format!("it is no JSON, but {}", excerpt(bytes))),
+        false => AnswerFault::Malformed(format!("it is not JSON, but {}", excerpt(bytes))),
     })
 }
 
-/// Returns the fault that an endpoint tells inside an answer.
+/// Returns the error that a response reports in its body.
 fn reported_error(json: &Value) -> Option<AnswerFault> {
     let error = json.get("error").filter(|error| !error.is_null())?;
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
@@ -335,7 +328,7 @@ fn reported_error(json: &Value) -> Option<AnswerFault> {
     Some(AnswerFault::Reported { status, body: json.to_string().into_bytes() })
 }
 
-/// Returns an endpoint's account of tokens in the one form that everybody here understands.
+/// Parses the usage that an endpoint reports.
 fn usage(reported: &Value) -> Option<Usage> {
     let source_info = serde_json::json!({ "usage": reported }).to_string();
     let source_info = json::parse(source_info.as_bytes(), USAGE_DEPTH).ok()?;
@@ -346,7 +339,7 @@ fn text_of(json: &Value, name: &str) -> Option<String> {
     json.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Arguments out of what a model wrote; what is no JSON stays a text.
+/// Parses the arguments that a model wrote; text that is not JSON remains a string.
 fn arguments(text: &str) -> Value {
     match text.trim() {
         "" => Value::Object(Map::new()),
@@ -354,7 +347,21 @@ fn arguments(text: &str) -> Value {
     }
 }
 
-/// Tools as OpenAI describes them, and those who follow it.
+/// Parses the `tool_calls` of a message in OpenAI's format.
+fn tool_calls(message: &Value, arguments: fn(Option<&Value>) -> Value) -> Vec<ToolCall> {
+    let given = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let call = |call: &Value| {
+        let function = call.get("function")?;
+        Some(ToolCall {
+            id: text_of(call, "id").unwrap_or_default(),
+            name: text_of(function, "name")?,
+            arguments: arguments(function.get("arguments")),
+        })
+    };
+    given.filter_map(call).collect()
+}
+
+/// Describes tools in OpenAI's format.
 fn functions(tools: &[Tool]) -> Vec<Value> {
     let function = |tool: &Tool| {
         serde_json::json!({
@@ -369,7 +376,7 @@ fn functions(tools: &[Tool]) -> Vec<Value> {
     tools.iter().map(function).collect()
 }
 
-/// Returns the messages, each as a protocol has it, after one of the system.
+/// Returns the messages in the format of a protocol, after a system message.
 fn messages_with_system(
     chat: &Chat,
     more: Option<String>,

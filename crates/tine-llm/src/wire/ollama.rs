@@ -1,7 +1,6 @@
-//! `/api/chat` of Ollama.
+//! Ollama's `/api/chat`.
 //!
-//! A stream is one JSON object in each line; an answer that is not streamed looks like its only
-//! line.
+//! A stream is JSON Lines; an answer that is not streamed is a single such line.
 
 use std::ops::ControlFlow;
 
@@ -10,6 +9,7 @@ use tine_core::Usage;
 
 use super::{
     AnswerFault, Listener, ParsedAnswer, StreamAssembly, functions, messages_with_system, text_of,
+    tool_calls,
 };
 use crate::chat::{Chat, ChatMessage, Finish, ToolCall};
 use crate::provider::Provider;
@@ -40,33 +40,24 @@ pub(super) fn request(provider: &Provider, chat: &Chat, stream: bool) -> Value {
     body
 }
 
-fn message(said: &ChatMessage) -> Value {
-    let mut message = json!({ "role": said.speaker.role(), "content": said.text });
-    if let Some(call) = &said.answers {
+fn message(chat_message: &ChatMessage) -> Value {
+    let mut message = json!({ "role": chat_message.speaker.role(), "content": chat_message.text });
+    if let Some(call) = &chat_message.answers {
         message["tool_name"] = json!(call.name);
     }
-    if !said.calls.is_empty() {
+    if !chat_message.calls.is_empty() {
         let call = |call: &ToolCall| {
             let arguments = if call.arguments.is_object() { &call.arguments } else { &json!({}) };
             json!({ "function": { "name": call.name, "arguments": arguments } })
         };
-        message["tool_calls"] = said.calls.iter().map(call).collect();
+        message["tool_calls"] = chat_message.calls.iter().map(call).collect();
     }
     message
 }
 
-/// Returns the calls of a message, which are whole and have no ids.
+/// Returns the calls of a message, which are complete and usually have no ids.
 fn calls(message: &Value) -> Vec<ToolCall> {
-    let told = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
-    let call = |call: &Value| {
-        let function = call.get("function")?;
-        Some(ToolCall {
-            id: text_of(call, "id").unwrap_or_default(),
-            name: text_of(function, "name")?,
-            arguments: function.get("arguments").cloned().unwrap_or_else(|| json!({})),
-        })
-    };
-    told.filter_map(call).collect()
+    tool_calls(message, |given| given.cloned().unwrap_or_else(|| json!({})))
 }
 
 pub(super) fn answer(json: &Value) -> Result<ParsedAnswer, AnswerFault> {

@@ -1,7 +1,7 @@
-//! Chat completions: of OpenAI, and of the many who offer the same.
+//! OpenAI's chat completions, which many others offer too.
 //!
-//! JSON is asked for as `json_schema`, strictly. Endpoints that do not know it get `json_object`
-//! and the schema in words.
+//! JSON is requested by a strict `json_schema`. Endpoints that do not support it get `json_object`
+//! and the schema in the prompt.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     AnswerFault, Dialect, Listener, ParsedAnswer, StreamAssembly, arguments, functions,
-    messages_with_system, text_of, usage,
+    messages_with_system, text_of, tool_calls, usage,
 };
 use crate::chat::{Chat, ChatMessage, Finish, ToolCall};
 use crate::provider::{Protocol, Provider};
@@ -36,7 +36,7 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
         body["tools"] = functions(chat.offered()).into();
     }
     if let Some(limit) = provider.max_tokens {
-        // The newer name is the only one that OpenAI's newer models take; others know the older.
+        // OpenAI's newer models accept only the newer name, other endpoints the older one.
         let newer = (provider.base_url == Protocol::OpenAi.base_url()) != dialect.other_limit;
         let name = if newer { "max_completion_tokens" } else { "max_tokens" };
         body[name] = json!(limit);
@@ -53,34 +53,24 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body
 }
 
-fn message(said: &ChatMessage) -> Value {
-    let mut message = json!({ "role": said.speaker.role(), "content": said.text });
-    if let Some(call) = &said.answers {
+fn message(chat_message: &ChatMessage) -> Value {
+    let mut message = json!({ "role": chat_message.speaker.role(), "content": chat_message.text });
+    if let Some(call) = &chat_message.answers {
         message["tool_call_id"] = json!(call.id);
     }
-    if !said.calls.is_empty() {
+    if !chat_message.calls.is_empty() {
         let call = |call: &ToolCall| {
             let function = json!({ "name": call.name, "arguments": call.arguments.to_string() });
             json!({ "id": call.id, "type": "function", "function": function })
         };
-        message["tool_calls"] = said.calls.iter().map(call).collect();
+        message["tool_calls"] = chat_message.calls.iter().map(call).collect();
     }
     message
 }
 
-/// Returns the calls of a message, whose arguments are a text.
+/// Returns the calls of a message, whose arguments are a string.
 fn calls(message: &Value) -> Vec<ToolCall> {
-    let told = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
-    let call = |call: &Value| {
-        let function = call.get("function")?;
-        let written = function.get("arguments").and_then(Value::as_str).unwrap_or_default();
-        Some(ToolCall {
-            id: text_of(call, "id").unwrap_or_default(),
-            name: text_of(function, "name")?,
-            arguments: arguments(written),
-        })
-    };
-    told.filter_map(call).collect()
+    tool_calls(message, |given| arguments(given.and_then(Value::as_str).unwrap_or_default()))
 }
 
 pub(super) fn answer(json: &Value) -> Result<ParsedAnswer, AnswerFault> {
@@ -116,12 +106,12 @@ pub(super) fn event(
         if flow.is_continue() {
             flow = assembly.say(&content(delta.get("content")), each);
         }
-        let told = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
-        for (nth, told) in told.enumerate() {
-            let place = told.get("index").and_then(Value::as_u64).unwrap_or(nth as u64);
-            let call = assembly.call(place);
-            call.id.push_str(&text_of(told, "id").unwrap_or_default());
-            if let Some(function) = told.get("function") {
+        let partial = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+        for (nth, partial) in partial.enumerate() {
+            let index = partial.get("index").and_then(Value::as_u64).unwrap_or(nth as u64);
+            let call = assembly.call(index);
+            call.id.push_str(&text_of(partial, "id").unwrap_or_default());
+            if let Some(function) = partial.get("function") {
                 call.name.push_str(&text_of(function, "name").unwrap_or_default());
                 let more = function.get("arguments").and_then(Value::as_str);
                 call.arguments.push_str(more.unwrap_or_default());
@@ -140,7 +130,7 @@ pub(super) fn event(
     Ok(flow)
 }
 
-/// Returns a text, or the texts among parts.
+/// Returns a text, or the joined texts of parts.
 fn content(json: Option<&Value>) -> String {
     match json {
         Some(Value::String(text)) => text.clone(),
@@ -161,5 +151,5 @@ fn finish(reason: Option<&str>) -> Finish {
 }
 
 fn filtered(finish: &Finish) -> Option<String> {
-    (*finish == Finish::Refused).then(|| "its filter left something out".to_owned())
+    (*finish == Finish::Refused).then(|| "the content filter stopped it".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Streams that were harmed on the way.
+//! Damaged streams.
 
 use std::ops::ControlFlow;
 
@@ -24,13 +24,13 @@ const STREAMS: [(Protocol, &str); 3] = [
     ),
 ];
 
-/// What was said, if the stream was whole and without fault.
-fn heard(kind: Protocol, stream: &[u8]) -> Option<String> {
+/// Returns the text of a stream if it is complete and valid.
+fn stream_text(kind: Protocol, stream: &[u8]) -> Option<String> {
     let (mut frames, mut assembly) = (Frames::new(kind, 1 << 20), StreamAssembly::new(kind, false));
-    let mut said = String::new();
+    let mut text = String::new();
     let mut each = |delta: Delta<'_>| {
-        if let Delta::Text(text) = delta {
-            said.push_str(text);
+        if let Delta::Text(piece) = delta {
+            text.push_str(piece);
         }
         ControlFlow::Continue(())
     };
@@ -38,21 +38,21 @@ fn heard(kind: Protocol, stream: &[u8]) -> Option<String> {
     events.extend(frames.end());
     let fine = events.iter().all(|event| assembly.event(event, &mut each).is_ok());
     let whole = fine && assembly.is_whole();
-    assert_eq!(assembly.so_far().text, said, "what is given out is what is kept");
-    whole.then_some(said)
+    assert_eq!(assembly.so_far().text, text, "the listener gets the same text");
+    whole.then_some(text)
 }
 
 #[test]
-fn a_stream_with_any_byte_changed_or_missing_is_taken_or_refused_and_never_panics() {
+fn a_damaged_stream_is_accepted_or_rejected_and_never_panics() {
     for (kind, stream) in STREAMS {
-        assert_eq!(heard(kind, stream.as_bytes()).as_deref(), Some("Zü"));
+        assert_eq!(stream_text(kind, stream.as_bytes()).as_deref(), Some("Zü"));
         for at in 0..stream.len() {
             for byte in [0, b'\n', b'"', b'{', 0xff] {
-                let mut harmed = stream.as_bytes().to_vec();
-                harmed[at] = byte;
-                heard(kind, &harmed);
+                let mut damaged = stream.as_bytes().to_vec();
+                damaged[at] = byte;
+                stream_text(kind, &damaged);
             }
-            heard(kind, &stream.as_bytes()[..at]);
+            stream_text(kind, &stream.as_bytes()[..at]);
         }
     }
 }

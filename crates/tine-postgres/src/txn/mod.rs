@@ -21,7 +21,7 @@ use tokio_postgres::Row;
 
 use self::prefetch::Prefetch;
 use crate::connection::{PIPELINE_COMMANDS, SqlCommand, SqlValue, values};
-use crate::failure::DatabaseFailure;
+use crate::failure::{DatabaseFailure, DatabaseResult};
 use crate::pool::Lease;
 use crate::rows::{self, TurnRun};
 use crate::{READ_DEADLINE, StoreContext, WRITE_DEADLINE};
@@ -112,12 +112,10 @@ impl<'s> PostgresTxn<'s> {
         self.effects.borrow().witness
     }
 
-    /// Returns the changed conversations.
     pub(crate) fn changed(&self) -> BTreeSet<ConversationKey> {
         self.effects.borrow().changed.clone()
     }
 
-    /// Returns the projects that this transaction creates.
     pub(crate) fn new_projects(&self) -> HashMap<ProjectId, i32> {
         self.effects.borrow().projects.clone()
     }
@@ -134,7 +132,7 @@ impl<'s> PostgresTxn<'s> {
         &self,
         mut last: Vec<SqlCommand>,
         read: impl Fn(Row) -> T,
-    ) -> std::result::Result<Vec<Vec<T>>, DatabaseFailure> {
+    ) -> DatabaseResult<Vec<Vec<T>>> {
         let mut commands = Vec::new();
         if !self.begun.replace(true) {
             let begin = match self.access {
@@ -155,8 +153,7 @@ impl<'s> PostgresTxn<'s> {
         Ok(connection.exchange_mapped(self.deadline(), &commands, read)?.split_off(before))
     }
 
-    /// Records a failure of the transaction.
-    fn record_failure<T>(&self, answer: std::result::Result<T, DatabaseFailure>) -> Result<T> {
+    fn record_failure<T>(&self, answer: DatabaseResult<T>) -> Result<T> {
         answer.map_err(|failure| {
             let error = failure.to_store_error();
             self.failure.borrow_mut().get_or_insert(failure);
@@ -225,7 +222,6 @@ impl<'s> PostgresTxn<'s> {
         self.queued_bytes.set(self.queued_bytes.get() + bytes);
     }
 
-    /// Commits the transaction.
     pub(crate) fn commit(&self) -> TxnEnd {
         if let Some(failure) = self.failure.take() {
             return TxnEnd::Failed(failure);
@@ -272,7 +268,6 @@ impl<'s> PostgresTxn<'s> {
         }
     }
 
-    /// Returns the number of a project.
     pub(crate) fn project_no(&self, id: &ProjectId) -> Result<Option<i32>> {
         if let Some(no) = self.effects.borrow().projects.get(id) {
             return Ok(Some(*no));
@@ -294,7 +289,6 @@ impl<'s> PostgresTxn<'s> {
         no.ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
     }
 
-    /// Returns the project with a number.
     fn project_id(&self, no: i32) -> Result<Option<ProjectId>> {
         let new_projects = &self.effects.borrow().projects;
         if let Some((id, _)) = new_projects.iter().find(|(_, number)| **number == no) {

@@ -15,9 +15,7 @@ use tokio_postgres::Row;
 
 use super::{PostgresTxn, TxnAccess};
 use crate::connection::{SqlCommand, values};
-use crate::rows::{
-    self, TurnRun, hidden_columns, project_of, segment_columns, split_columns, turn_columns,
-};
+use crate::rows::{self, TurnRun, project_of, select};
 
 /// The shape of a conversation with more segments is not read in advance.
 const MAX_SEGMENTS: usize = 2_048;
@@ -57,25 +55,22 @@ pub(super) struct Prefetch {
 }
 
 /// Parameters: project, conversation, limit.
-const HIDDEN: &str = concat!(
-    "SELECT ",
-    hidden_columns!(),
+pub(super) const HIDDEN: &str = select!(
+    hidden,
     " FROM hidden WHERE project = $1 AND conversation = $2 \
      ORDER BY segment, first, operation LIMIT $3"
 );
 
 /// Parameters: project, conversation, limit.
-const SPLITS: &str = concat!(
-    "SELECT ",
-    split_columns!(),
+pub(super) const SPLITS: &str = select!(
+    split,
     " FROM split WHERE project = $1 AND conversation = $2 \
      ORDER BY whole_segment, whole_index LIMIT $3"
 );
 
 /// Parameters: project, conversation, limit.
-const SEGMENTS_WITH_ENDS: &str = concat!(
-    "SELECT ",
-    segment_columns!(),
+pub(super) const SEGMENTS_WITH_ENDS: &str = select!(
+    segment,
     ", (SELECT max(index) FROM turn \
      WHERE turn.project = $1 AND turn.segment = segment.no) FROM segment \
      WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3"
@@ -271,21 +266,13 @@ impl PostgresTxn<'_> {
         fits: impl Fn(&Segment) -> bool,
     ) -> Result<Option<Vec<Segment>>> {
         if !self.prefetch.shapes.borrow().contains_key(&conversation) {
-            let shape = self.read_shape(conversation)?;
+            let query = conversation_query(SEGMENTS_WITH_ENDS, conversation, MAX_SEGMENTS);
+            let shape = self.query_batch(vec![query])?.first().and_then(|rows| decode_shape(rows));
             self.prefetch.shapes.borrow_mut().insert(conversation, shape);
         }
         let shapes = self.prefetch.shapes.borrow();
         let cached = shapes.get(&conversation).and_then(Option::as_ref);
         Ok(cached.map(|shape| shape.segments.iter().filter(|it| fits(it)).copied().collect()))
-    }
-
-    fn read_shape(&self, conversation: ConversationKey) -> Result<Option<ConversationShape>> {
-        let found = self.query_batch(vec![conversation_query(
-            SEGMENTS_WITH_ENDS,
-            conversation,
-            MAX_SEGMENTS,
-        )])?;
-        Ok(found.first().and_then(|segments| decode_shape(segments)))
     }
 
     /// Reads the turns that an operation of the feed made, and those of some later operations.
@@ -310,8 +297,8 @@ impl PostgresTxn<'_> {
         let Some(first) = wanted.first().filter(|first| !is_cached(first)) else { return Ok(()) };
         let found = self.rows_at(project_of(first.segment.0), &wanted)?;
         // Large bodies are read only when they are requested.
-        let to_i32 = found.iter().filter(|row| rows::shared_digest(row).is_none());
-        let read = to_i32.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
+        let small = found.iter().filter(|row| rows::shared_digest(row).is_none());
+        let read = small.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
         let mut turns = self.prefetch.turns.borrow_mut();
         turns.clear();
         turns.extend(read.into_iter().map(|turn| (turn.loc, turn)));
@@ -320,9 +307,8 @@ impl PostgresTxn<'_> {
 
     /// Reads a turn, and some after it if the caller reads sequentially.
     pub(super) fn read_turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            turn_columns!(),
+        const SQL: &str = select!(
+            turn,
             " FROM turn WHERE project = $1 AND segment = $2 AND index >= $3 \
              ORDER BY index LIMIT $4"
         );
@@ -348,8 +334,8 @@ impl PostgresTxn<'_> {
             return Ok(None);
         };
         let turn = self.turn_of(first)?;
-        let to_i32 = found[1..].iter().take_while(|row| rows::shared_digest(row).is_none());
-        let more = to_i32.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
+        let small = found[1..].iter().take_while(|row| rows::shared_digest(row).is_none());
+        let more = small.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
         let mut turns = self.prefetch.turns.borrow_mut();
         if turns.len() >= MAX_TURNS {
             turns.clear();

@@ -13,22 +13,18 @@ use tine_store::{
 };
 use tokio_postgres::Row;
 
+use super::prefetch::{HIDDEN, SEGMENTS_WITH_ENDS, SPLITS};
 use super::{PostgresTxn, TxnAccess};
 use crate::connection::{SqlCommand, values};
-use crate::rows::{
-    self, bookmark_columns, branch_columns, conversation_columns, hidden_columns,
-    operation_columns, project_of, segment_columns, split_columns, turn_columns,
-};
+use crate::rows::{self, project_of, select};
 
 /// The number of turns in the first page, and in the largest.
 const FIRST_PAGE: i64 = 64;
 const LARGEST_PAGE: i64 = 4_096;
 
-/// The number of operations in a page.
 const OPERATIONS_PAGE: i64 = 1_024;
 
-const SEGMENT: &str =
-    concat!("SELECT ", segment_columns!(), " FROM segment WHERE project = $1 AND no = $2");
+const SEGMENT: &str = select!(segment, " FROM segment WHERE project = $1 AND no = $2");
 
 const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
 
@@ -69,6 +65,11 @@ impl PostgresTxn<'_> {
             }
         };
         rows::turn(row, shared)
+    }
+
+    /// Runs a query about a conversation without a limit.
+    fn query_all(&self, sql: &'static str, conversation: ConversationKey) -> Result<Vec<Row>> {
+        self.query(sql, values![project_of(conversation.0), conversation.0, i64::MAX])
     }
 
     /// Reads a large body and those of the next turns that have one.
@@ -126,9 +127,8 @@ impl PostgresTxn<'_> {
 
     /// Returns the rows of the turns at locations, in any order.
     pub(super) fn rows_at(&self, project: i32, locs: &[TurnLoc]) -> Result<Vec<Row>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            turn_columns!(),
+        const SQL: &str = select!(
+            turn,
             " FROM unnest($2::int8[], $3::int4[]) AS wanted (segment, index) \
              JOIN turn ON turn.project = $1 AND turn.segment = wanted.segment \
              AND turn.index = wanted.index"
@@ -162,9 +162,8 @@ impl PostgresTxn<'_> {
         project: i32,
         wanted: &[Row],
     ) -> Result<Vec<(FeedPosition, Operation)>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            operation_columns!(),
+        const SQL: &str = select!(
+            operation,
             ", operation.turns, wanted.no \
              FROM unnest($2::int8[], $3::int8[], $4::int8[]) AS wanted (no, conversation, seq) \
              JOIN operation ON operation.project = $1 \
@@ -210,22 +209,16 @@ impl Read for PostgresTxn<'_> {
         project: &ProjectId,
         id: &ConversationId,
     ) -> Result<Option<Conversation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            conversation_columns!(),
-            " FROM conversation WHERE project = $1 AND id = $2"
-        );
+        const SQL: &str =
+            select!(conversation, " FROM conversation WHERE project = $1 AND id = $2");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
         let row = self.query_opt(SQL, values![no, id.as_str().to_owned()])?;
         row.map(|row| rows::conversation(&row, project)).transpose()
     }
 
     fn conversation_by_key(&self, key: ConversationKey) -> Result<Option<Conversation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            conversation_columns!(),
-            " FROM conversation WHERE project = $1 AND no = $2"
-        );
+        const SQL: &str =
+            select!(conversation, " FROM conversation WHERE project = $1 AND no = $2");
         let project = project_of(key.0);
         let command = SqlCommand::new(SQL, values![project, key.0]);
         let row = self.query_with_shape(key, command)?.into_iter().next();
@@ -238,9 +231,8 @@ impl Read for PostgresTxn<'_> {
         after: Option<ConversationKey>,
         limit: usize,
     ) -> Result<Vec<Conversation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            conversation_columns!(),
+        const SQL: &str = select!(
+            conversation,
             " FROM conversation WHERE project = $1 AND no > $2 ORDER BY no LIMIT $3"
         );
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
@@ -250,9 +242,8 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn derivatives(&self, project: &ProjectId, of: &ConversationId) -> Result<Vec<Conversation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            conversation_columns!(),
+        const SQL: &str = select!(
+            conversation,
             " FROM conversation WHERE project = $1 AND derived_from = $2 ORDER BY no"
         );
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
@@ -266,14 +257,7 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn segments(&self, conversation: ConversationKey) -> Result<Vec<SegmentExtent>> {
-        let sql = concat!(
-            "SELECT ",
-            segment_columns!(),
-            ", (SELECT max(index) FROM turn \
-             WHERE turn.project = $1 AND turn.segment = segment.no) FROM segment \
-             WHERE project = $1 AND conversation = $2 ORDER BY no"
-        );
-        let rows = self.query(sql, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query_all(SEGMENTS_WITH_ENDS, conversation)?;
         let each = rows.iter().map(|row| {
             let segment = rows::segment(row);
             let last: Option<i32> = row.get(5);
@@ -288,9 +272,8 @@ impl Read for PostgresTxn<'_> {
         conversation: ConversationKey,
         parent: Option<TurnLoc>,
     ) -> Result<Vec<Segment>> {
-        let sql = concat!(
-            "SELECT ",
-            segment_columns!(),
+        let sql = select!(
+            segment,
             " FROM segment WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
              AND parent_index = $4 ORDER BY no"
         );
@@ -305,9 +288,8 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>> {
-        let sql = concat!(
-            "SELECT ",
-            segment_columns!(),
+        let sql = select!(
+            segment,
             " FROM segment WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
              AND parent_index >= $4 ORDER BY no"
         );
@@ -339,9 +321,8 @@ impl Read for PostgresTxn<'_> {
         to: u32,
         visit: &mut dyn FnMut(Turn) -> Result<bool>,
     ) -> Result<()> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            turn_columns!(),
+        const SQL: &str = select!(
+            turn,
             " FROM turn WHERE project = $1 AND segment = $2 AND index BETWEEN $3 AND $4 \
              ORDER BY index LIMIT $5"
         );
@@ -396,8 +377,7 @@ impl Read for PostgresTxn<'_> {
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
-        const SQL: &str =
-            concat!("SELECT ", turn_columns!(), " FROM turn WHERE project = $1 AND id = $2");
+        const SQL: &str = select!(turn, " FROM turn WHERE project = $1 AND id = $2");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
         let Some(row) = self.query_opt(SQL, values![no, id.as_bytes().to_vec()])? else {
             return Ok(None);
@@ -455,13 +435,7 @@ impl Read for PostgresTxn<'_> {
         if let Some(cached) = self.cached_splits(conversation)? {
             return Ok(cached);
         }
-        let sql = concat!(
-            "SELECT ",
-            split_columns!(),
-            " FROM split WHERE project = $1 AND conversation = $2 \
-             ORDER BY whole_segment, whole_index"
-        );
-        let rows = self.query(sql, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query_all(SPLITS, conversation)?;
         Ok(rows.iter().map(rows::split).collect())
     }
 
@@ -469,9 +443,8 @@ impl Read for PostgresTxn<'_> {
         if let Some(cached) = self.hidden_where(conversation, |it| it.segment == segment)? {
             return Ok(cached);
         }
-        let sql = concat!(
-            "SELECT ",
-            hidden_columns!(),
+        let sql = select!(
+            hidden,
             " FROM hidden WHERE project = $1 AND conversation = $2 AND segment = $3 \
              ORDER BY first, operation"
         );
@@ -484,54 +457,34 @@ impl Read for PostgresTxn<'_> {
         if let Some(cached) = self.hidden_where(conversation, |_| true)? {
             return Ok(cached);
         }
-        let sql = concat!(
-            "SELECT ",
-            hidden_columns!(),
-            " FROM hidden WHERE project = $1 AND conversation = $2 \
-             ORDER BY segment, first, operation"
-        );
-        let rows = self.query(sql, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query_all(HIDDEN, conversation)?;
         rows.iter().map(rows::hidden).collect()
     }
 
     fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            branch_columns!(),
-            " FROM branch WHERE project = $1 AND conversation = $2 AND name = $3"
-        );
+        const SQL: &str =
+            select!(branch, " FROM branch WHERE project = $1 AND conversation = $2 AND name = $3");
         let (project, name) = (project_of(conversation.0), name.as_str().to_owned());
         let row = self.query_opt(SQL, values![project, conversation.0, name])?;
         row.as_ref().map(rows::branch).transpose()
     }
 
     fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            branch_columns!(),
-            " FROM branch WHERE project = $1 AND id = $2 LIMIT 1"
-        );
+        const SQL: &str = select!(branch, " FROM branch WHERE project = $1 AND id = $2 LIMIT 1");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
         let row = self.query_opt(SQL, values![no, id.as_bytes().to_vec()])?;
         row.as_ref().map(rows::branch).transpose()
     }
 
     fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            branch_columns!(),
-            " FROM branch WHERE project = $1 AND conversation = $2 ORDER BY name"
-        );
+        const SQL: &str =
+            select!(branch, " FROM branch WHERE project = $1 AND conversation = $2 ORDER BY name");
         let rows = self.query(SQL, values![project_of(conversation.0), conversation.0])?;
         rows.iter().map(rows::branch).collect()
     }
 
     fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>> {
-        let sql = concat!(
-            "SELECT ",
-            bookmark_columns!(),
-            " FROM bookmark WHERE project = $1 AND name = $2"
-        );
+        let sql = select!(bookmark, " FROM bookmark WHERE project = $1 AND name = $2");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
         let row = self.query_opt(sql, values![no, name.as_str().to_owned()])?;
         Ok(row.map(|row| rows::bookmark(&row, project)))
@@ -543,9 +496,8 @@ impl Read for PostgresTxn<'_> {
         after: Option<&Name>,
         limit: usize,
     ) -> Result<Vec<Bookmark>> {
-        let sql = concat!(
-            "SELECT ",
-            bookmark_columns!(),
+        let sql = select!(
+            bookmark,
             " FROM bookmark WHERE project = $1 AND name > $2 ORDER BY name LIMIT $3"
         );
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
@@ -556,9 +508,8 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>> {
-        let sql = concat!(
-            "SELECT ",
-            bookmark_columns!(),
+        let sql = select!(
+            bookmark,
             " FROM bookmark WHERE project = $1 AND conversation = $2 ORDER BY name"
         );
         let no = project_of(conversation.0);
@@ -568,9 +519,8 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            operation_columns!(),
+        const SQL: &str = select!(
+            operation,
             " FROM operation WHERE project = $1 AND conversation = $2 ORDER BY seq DESC LIMIT 1"
         );
         self.operation_by(self.query(SQL, values![project_of(conversation.0), conversation.0])?)
@@ -591,9 +541,8 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            operation_columns!(),
+        const SQL: &str = select!(
+            operation,
             " FROM operation WHERE project = $1 AND conversation = $2 AND seq = $3"
         );
         let project = project_of(conversation.0);
@@ -607,9 +556,8 @@ impl Read for PostgresTxn<'_> {
         to: u64,
         visit: &mut dyn FnMut(Operation) -> Result<bool>,
     ) -> Result<()> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            operation_columns!(),
+        const SQL: &str = select!(
+            operation,
             " FROM operation WHERE project = $1 AND conversation = $2 AND seq BETWEEN $3 AND $4 \
              ORDER BY seq LIMIT $5"
         );
@@ -673,11 +621,7 @@ impl Read for PostgresTxn<'_> {
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            operation_columns!(),
-            " FROM operation WHERE project = $1 AND key = $2"
-        );
+        const SQL: &str = select!(operation, " FROM operation WHERE project = $1 AND key = $2");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
         self.operation_by(self.query(SQL, values![no, key.to_owned()])?)
     }

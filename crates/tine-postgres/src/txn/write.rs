@@ -100,7 +100,7 @@ impl Write for PostgresTxn<'_> {
                 conversation.created_at.as_millis(),
                 from.map(|from| from.conversation.as_str().to_owned()),
                 from.and_then(|from| from.turn).map(|turn| turn.as_bytes().to_vec()),
-                rows::visibility_code(conversation.visibility),
+                i16::from(conversation.visibility.code()),
             ],
         )?;
         let key = ConversationKey(no);
@@ -125,7 +125,7 @@ impl Write for PostgresTxn<'_> {
                 root.map(|root| root.config.to_canonical().into_bytes()),
                 conversation.title.as_ref().map(bytes),
                 conversation.metadata.to_canonical().into_bytes(),
-                rows::visibility_code(conversation.visibility),
+                i16::from(conversation.visibility.code()),
             ],
         )
     }
@@ -295,7 +295,7 @@ impl Write for PostgresTxn<'_> {
                 rows::to_i32(hidden.from),
                 rows::to_i32(hidden.to),
                 rows::to_i64(hidden.operation),
-                rows::hidden_by_code(hidden.by),
+                i16::from(hidden.by.code()),
                 root.0,
                 root.1,
             ],

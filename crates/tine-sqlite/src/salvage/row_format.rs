@@ -76,7 +76,6 @@ struct ColumnSchema {
     required: bool,
 }
 
-/// The schema of a table.
 #[derive(Debug)]
 pub(super) struct TableSchema {
     pub(super) table: String,
@@ -89,7 +88,6 @@ pub(super) struct TableSchema {
 }
 
 impl TableSchema {
-    /// Reads the schemas of all tables of a database.
     pub(super) fn read_all(connection: &Connection) -> Result<Vec<TableSchema>> {
         let mut statement = connection
             .prepare(

@@ -53,7 +53,6 @@ const MAX_ATTEMPTS: usize = 3;
 
 type SqlResult<T> = rusqlite::Result<T>;
 
-/// The index of one store.
 #[derive(Debug)]
 pub(super) struct SearchIndex {
     file: PathBuf,

@@ -1,6 +1,6 @@
 //! A transaction: the methods of [`tine_store::Read`] and [`tine_store::Write`] as SQL statements.
 
-use crate::error::StoreErr as _;
+use crate::error::{StoreErr as _, execute};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
@@ -187,7 +187,7 @@ impl<'c> SqliteTxn<'c> {
     }
 
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.connection.prepare_cached(sql).store_err()?.execute(params).store_err()
+        execute(self.connection, sql, params)
     }
 
     pub(super) fn update_one(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {

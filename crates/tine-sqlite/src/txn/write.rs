@@ -41,7 +41,7 @@ impl Write for SqliteTxn<'_> {
                 conversation.created_at.as_millis(),
                 derived.map(|from| from.conversation.as_str()),
                 derived.and_then(|from| from.turn).map(|turn| *turn.as_bytes()),
-                rows::visibility_code(conversation.visibility),
+                conversation.visibility.code(),
             ],
         )?;
         Ok(ConversationKey(self.connection.last_insert_rowid()))
@@ -58,7 +58,7 @@ impl Write for SqliteTxn<'_> {
                 conversation.key.0,
                 conversation.title,
                 conversation.metadata.to_canonical(),
-                rows::visibility_code(conversation.visibility),
+                conversation.visibility.code(),
                 root.and_then(|root| root.system_prompt.as_deref()),
                 root.map(|root| root.config.to_canonical()),
             ],
@@ -158,7 +158,7 @@ impl Write for SqliteTxn<'_> {
                 hidden.from,
                 hidden.to,
                 rows::to_i64(hidden.operation),
-                rows::hidden_by_code(hidden.by),
+                hidden.by.code(),
                 rows::place(hidden.root),
             ],
         )?;

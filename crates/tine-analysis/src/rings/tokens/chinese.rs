@@ -1,4 +1,4 @@
-//! Chinese words: cut and tagged by a dictionary, or without the feature `cjk`, in pairs of
+//! Chinese words: segmented and tagged by a dictionary, or without the feature `cjk`, as pairs of
 //! characters.
 
 use super::{TokenKind, TokenReader, listed};

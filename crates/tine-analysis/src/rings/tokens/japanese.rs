@@ -1,17 +1,17 @@
-//! Japanese words, told by the scripts that they are written in.
+//! Japanese words, segmented by script.
 //!
-//! Nouns are runs of kanji or of katakana; hiragana is grammar, but for the nouns of a list. One
-//! kanji with hiragana behind it is a verb or an adjective, which counts in its plain form alone.
+//! Nouns are runs of kanji or of katakana; hiragana is grammar, except for listed nouns. A single kanji
+//! before hiragana is a verb or an adjective, of which only the plain form is a keyword.
 
 use super::{TokenKind, TokenReader, listed};
 use crate::rings::language::Language;
 use crate::rings::lists::JAPANESE_NOUNS;
 use crate::rings::script::{is_han, is_hiragana, is_katakana};
 
-/// What may follow a noun of one character.
+/// Particles that may follow a noun.
 const PARTICLES: &str = "はがをにでともへやかのだ";
 
-/// Reads a stretch of kanji and kana.
+/// Reads a run of kanji and kana.
 pub(super) fn read(reader: &mut TokenReader<'_>, run: &[char]) {
     let mut at = 0;
     while at < run.len() {
@@ -23,7 +23,6 @@ pub(super) fn read(reader: &mut TokenReader<'_>, run: &[char]) {
     }
 }
 
-/// Returns a noun of the list.
 fn noun(reader: &mut TokenReader<'_>, rest: &[char], before: Option<char>) -> Option<usize> {
     let length = JAPANESE_NOUNS.longest_of(rest)?;
     let inside = is_han(rest[0]) && before.is_some_and(is_han);
@@ -39,13 +38,13 @@ fn noun(reader: &mut TokenReader<'_>, rest: &[char], before: Option<char>) -> Op
     Some(length)
 }
 
-/// Returns a run of kanji, or a verb.
+/// Reads a run of kanji, or a verb.
 fn kanji(reader: &mut TokenReader<'_>, rest: &[char]) -> Option<usize> {
     let length = rest.iter().take_while(|it| is_han(**it)).count();
     if length == 0 {
         return None;
     }
-    // Words of time and the like stand before others in one run: 来週東京.
+    // Time words and the like precede others in one run: 来週東京.
     for front in (2..=3.min(length)).rev() {
         let word: String = rest[..front].iter().collect();
         if let Some(kind) = listed(Language::Japanese, &word) {
@@ -73,7 +72,7 @@ fn kanji(reader: &mut TokenReader<'_>, rest: &[char]) -> Option<usize> {
     Some(length)
 }
 
-/// Returns one kanji with its ending.
+/// Reads a kanji with its ending.
 fn verb(reader: &mut TokenReader<'_>, rest: &[char]) -> usize {
     let ending = rest[1..].iter().take_while(|it| is_hiragana(**it)).take(3);
     let plain = ending.clone().position(|it| "るうくぐすつぬぶむ".contains(*it)).map(|at| at + 2);
@@ -95,7 +94,7 @@ fn ends_plainly(next: Option<char>) -> bool {
     next.is_none_or(|next| !is_hiragana(next) || "のとにかがこ".contains(next))
 }
 
-/// Katakana is a noun; anything else is grammar.
+/// Reads katakana as a noun, and anything else as grammar.
 fn other(reader: &mut TokenReader<'_>, rest: &[char]) -> usize {
     let in_word = |it: &&char| is_katakana(**it) || **it == '・';
     let katakana = rest.iter().take_while(in_word).count();

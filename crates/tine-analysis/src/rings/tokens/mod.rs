@@ -16,45 +16,43 @@ use crate::rings::{Span, lists};
 pub(crate) enum TokenKind {
     /// A stop word, which separates phrases.
     Stop,
-    /// A part of a phrase, little alone.
+    /// A keyword only in phrases.
     Weak,
     /// A keyword of its own.
     Verb,
     /// A keyword, and a part of phrases.
     Word,
-    /// The name of somebody or something.
     Name,
-    /// Something that a program knows: `snake_case`, a file, a version.
+    /// An identifier: `snake_case`, a file, a version.
     Identifier,
-    /// A number, good with its unit or behind a name.
+    /// A number, a keyword only with a unit or after a name.
     Number,
     /// A number with its unit.
     Amount,
 }
 
-/// One word.
+/// A word.
 #[derive(Clone, Debug)]
 pub(crate) struct RingToken {
-    /// Its bytes in the whole text.
+    /// The bytes in the whole text.
     pub at: Range<usize>,
-    /// Its characters in the whole text.
+    /// The characters in the whole text.
     pub span: Span,
-    /// As lists know it.
+    /// The folded text.
     pub folded: String,
     pub kind: TokenKind,
-    /// Whether nothing but a space, or nothing at all, lies between it and the word before.
+    /// Whether it follows the word before directly or after a space.
     pub joined: bool,
-    /// A small word that may stand inside of a phrase: `base de données`.
+    /// Whether it may be inside of a phrase, as in `base de données`.
     pub links: bool,
 }
 
 /// The longest word that can be a keyword, in characters.
 const MAX_WORD: usize = 48;
 
-/// The longest stretch without spaces that is cut into words at once, in characters.
+/// The longest run without spaces that is segmented at once, in characters.
 const MAX_RUN: usize = 1_000;
 
-/// Returns the words of a sentence.
 pub(crate) fn tokens(sentence: &Sentence<'_>) -> Vec<RingToken> {
     let mut reader = TokenReader::new(sentence);
     while let Some(symbol) = reader.peek(0) {
@@ -68,7 +66,7 @@ pub(crate) fn tokens(sentence: &Sentence<'_>) -> Vec<RingToken> {
     reader.found
 }
 
-/// A stretch in a script without spaces.
+/// Reads a run in a script without spaces.
 fn east_asian(reader: &mut TokenReader<'_>) {
     let goes_on = |symbol: char| is_east_asian(symbol) || symbol == '・';
     let length = (0..MAX_RUN).find(|no| !reader.peek(*no).is_some_and(goes_on)).unwrap_or(MAX_RUN);
@@ -87,10 +85,10 @@ fn east_asian(reader: &mut TokenReader<'_>) {
 /// Reads a sentence character by character.
 pub(crate) struct TokenReader<'s> {
     pub sentence: &'s Sentence<'s>,
-    /// Each character and where it begins in the sentence.
+    /// Each character with its offset in the sentence.
     symbols: Vec<(usize, char)>,
     at: usize,
-    /// Whether the next word follows the last one closely.
+    /// Whether the next word follows the last one directly or after a space.
     joined: bool,
     pub found: Vec<RingToken>,
 }
@@ -111,14 +109,14 @@ impl<'s> TokenReader<'s> {
         self.at.checked_sub(1).and_then(|at| self.symbols.get(at)).map(|(_, symbol)| *symbol)
     }
 
-    /// Passes over what is no word.
+    /// Skips a character that is not part of a word.
     pub fn skip(&mut self) {
         let space = matches!(self.peek(0), Some(' ' | '\u{a0}'));
         self.joined &= space && self.before() != Some(' ');
         self.at += 1;
     }
 
-    /// Takes a word of some length.
+    /// Adds a word.
     pub fn take(&mut self, length: usize, kind: TokenKind) {
         let byte = |no: usize| {
             let end = (self.sentence.text.len(), ' ');
@@ -140,14 +138,14 @@ impl<'s> TokenReader<'s> {
         self.joined = true;
     }
 
-    /// Takes something that is in no keyword and parts phrases.
+    /// Skips characters that separate phrases.
     pub fn pass(&mut self, length: usize) {
         self.at += length;
         self.joined = false;
     }
 }
 
-/// Returns whether a word stands in a list of its language, or is too short to say anything.
+/// Returns the kind of a word that is in a list of its language.
 pub(crate) fn listed(language: Language, folded: &str) -> Option<TokenKind> {
     let lists = lists::of(language);
     match folded {
@@ -158,7 +156,7 @@ pub(crate) fn listed(language: Language, folded: &str) -> Option<TokenKind> {
     }
 }
 
-/// Returns whether a character belongs to a word or to something that looks like one.
+/// Returns whether a character is part of a word.
 fn is_part(symbol: Option<char>) -> bool {
     symbol.is_some_and(is_word)
 }

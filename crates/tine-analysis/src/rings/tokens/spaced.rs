@@ -1,4 +1,4 @@
-//! Words of languages that part them with spaces; names, identifiers, numbers and addresses.
+//! Words of languages with spaces; names, identifiers, numbers and addresses.
 
 use super::{RingToken, TokenKind, TokenReader, is_part, listed};
 use crate::rings::language::Language;
@@ -10,20 +10,19 @@ use crate::rings::sentences::Sentence;
 const ELIDED: [&str; 13] =
     ["l", "d", "j", "m", "t", "s", "n", "c", "qu", "jusqu", "lorsqu", "puisqu", "quelqu"];
 
-/// Words that stand inside of terms: `base de données`, `carta de presentación`.
+/// Words inside of terms: `base de données`, `carta de presentación`.
 const LINKS: [&str; 2] = ["de", "d'"];
 
-/// Words in -ly that are no adverbs.
+/// Words in -ly that are not adverbs.
 const NO_ADVERBS: &str = " family reply supply assembly monopoly anomaly italy july butterfly jelly belly \
     elderly friendly weekly monthly daily fly apply ";
 
-/// Words in -ar, -er and -ir that are no verbs.
+/// Words in -ar, -er and -ir that are not verbs.
 const NO_INFINITIVES: &str = " lugar hogar mujer taller alquiler azucar militar familiar similar particular \
     popular escolar dolar celular placer super calamar altar pilar radar solar lunar titular ejemplar porvenir \
     cadaver caracter lider computer router server order poster master number docker user driver container \
     buffer header footer folder printer tanner marker hacer cualquier primer tercer ayer ser bar mar par ";
 
-/// Returns whether something with letters or digits begins here.
 pub(super) fn begins(reader: &TokenReader<'_>) -> bool {
     let Some(symbol) = reader.peek(0) else { return false };
     let next = reader.peek(1);
@@ -35,7 +34,6 @@ pub(super) fn begins(reader: &TokenReader<'_>) -> bool {
     }
 }
 
-/// Reads what begins here.
 pub(super) fn read(reader: &mut TokenReader<'_>) {
     match reader.peek(0) {
         Some('`') => return code(reader),
@@ -58,7 +56,7 @@ pub(super) fn read(reader: &mut TokenReader<'_>) {
     word(reader);
 }
 
-/// Code between backticks: one identifier if it has no spaces.
+/// Reads code between backticks, which is an identifier if it has no spaces.
 fn code(reader: &mut TokenReader<'_>) {
     let inside =
         (1..=super::MAX_WORD).take_while(|no| reader.peek(*no).is_some_and(|it| it != '`')).count();
@@ -72,7 +70,7 @@ fn code(reader: &mut TokenReader<'_>) {
     }
 }
 
-/// Returns the length of a web or mail address that begins here.
+/// Returns the length of a URL or email address that begins here, or 0.
 fn address(reader: &TokenReader<'_>) -> usize {
     let begins = |text: &str| text.chars().enumerate().all(|(no, it)| reader.peek(no) == Some(it));
     let goes_on = |symbol: char| !symbol.is_whitespace() && !"<>\"'()，。、".contains(symbol);
@@ -88,7 +86,7 @@ fn address(reader: &TokenReader<'_>) -> usize {
     }
 }
 
-/// Returns the length of a file's path that begins here.
+/// Returns the length of a file path that begins here, or 0.
 fn path(reader: &TokenReader<'_>) -> usize {
     let goes_on = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-~".contains(symbol);
     let length = (0..64).take_while(|no| reader.peek(*no).is_some_and(goes_on)).count();
@@ -103,7 +101,7 @@ fn path(reader: &TokenReader<'_>) -> usize {
     if is_path { path.len() } else { 0 }
 }
 
-/// A number, with the sign of a currency or of per cent, or a unit.
+/// Reads a number with a currency sign, a percent sign or a unit.
 fn number(reader: &mut TokenReader<'_>, sign: usize) {
     let mut length = sign;
     while let Some(symbol) = reader.peek(length) {
@@ -133,7 +131,7 @@ fn number(reader: &mut TokenReader<'_>, sign: usize) {
     );
 }
 
-/// Returns the length of a Chinese or Japanese counter at a place.
+/// Returns the length of a Chinese or Japanese counter.
 fn counter(reader: &TokenReader<'_>, at: usize) -> Option<usize> {
     const COUNTERS: [&str; 37] = [
         "時間", "日間", "週間", "年間", "分間", "ヶ月", "か月", "カ月", "万円", "千円", "小时",
@@ -144,7 +142,7 @@ fn counter(reader: &TokenReader<'_>, at: usize) -> Option<usize> {
     COUNTERS.iter().find(|it| fits(it)).map(|it| it.chars().count())
 }
 
-/// A word, or something like it: `CamelCase`, `snake_case`, `main.rs`, `std::fs`, `C++`.
+/// Reads a word or an identifier: `CamelCase`, `snake_case`, `main.rs`, `std::fs`, `C++`.
 fn word(reader: &mut TokenReader<'_>) {
     let mut length = 0;
     let (mut code, mut upper) = (false, 0);
@@ -195,7 +193,7 @@ fn word(reader: &mut TokenReader<'_>) {
     }
 }
 
-/// `z.B`, `e.g`, `a.m`: single letters with points between.
+/// Returns whether a period is between single letters: `z.B`, `e.g`, `a.m`.
 fn is_abbreviation(reader: &TokenReader<'_>, point: usize) -> bool {
     let alone = |no: Option<usize>| no.is_none_or(|no| !is_part(reader.peek(no)));
     alone(point.checked_sub(2)) && alone(Some(point + 2))
@@ -215,7 +213,7 @@ fn elision(reader: &mut TokenReader<'_>, length: usize) {
     }
 }
 
-/// Returns whether `'s` ends the word, which the list of stop words does not know with it.
+/// Returns whether a word ends with a possessive `'s` and is not a stop word with it.
 fn possessive(reader: &TokenReader<'_>, length: usize) -> bool {
     let ends =
         !is_part(reader.peek(length + 2)) && matches!(reader.peek(length + 1), Some('s' | 'S'));
@@ -224,7 +222,7 @@ fn possessive(reader: &TokenReader<'_>, length: usize) -> bool {
     ends && !lists::of(reader.sentence.language).stop.contains(&whole)
 }
 
-/// What its letters tell of a word, before anything is looked up.
+/// Classifies a word by its letters.
 fn kind(text: &str, code: bool, upper: usize) -> TokenKind {
     let letters = text.chars().filter(|it| it.is_alphabetic()).count();
     let inner =
@@ -233,7 +231,7 @@ fn kind(text: &str, code: bool, upper: usize) -> TokenKind {
         text.split(['-', '’', '\'']).all(|part| part.starts_with(char::is_uppercase));
     match text {
         _ if code && letters > 0 => TokenKind::Identifier,
-        // The letter of `option B` goes with what it counts.
+        // The letter of `option B` belongs to the word before it.
         _ if letters == 1 && upper == 1 && text != "I" => TokenKind::Number,
         _ if letters < 2 => TokenKind::Stop,
         _ if upper == letters && letters > 1 => TokenKind::Name,
@@ -243,7 +241,7 @@ fn kind(text: &str, code: bool, upper: usize) -> TokenKind {
     }
 }
 
-/// Settles what the words of a sentence are, by lists and by their neighbours.
+/// Classifies the words of a sentence by lists and by their neighbours.
 pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [RingToken]) {
     let language = match sentence.language {
         Language::Chinese | Language::Japanese => Language::English,
@@ -263,7 +261,7 @@ pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [RingToken]) {
     units(tokens);
 }
 
-/// What a word is by itself; `expected` if a capital at its beginning tells nothing.
+/// Classifies a word by itself. `expected` says that its initial capital is no evidence of a name.
 fn alone(language: Language, token: &RingToken, expected: bool, shouted: bool) -> TokenKind {
     match token.kind {
         TokenKind::Name => name(language, &token.folded, expected, shouted),
@@ -275,7 +273,7 @@ fn alone(language: Language, token: &RingToken, expected: bool, shouted: bool) -
     }
 }
 
-/// Returns whether a small word may stand inside of a term.
+/// Returns whether a word may be inside of a term.
 fn is_link(language: Language, folded: &str) -> bool {
     match language {
         Language::French => LINKS.contains(&folded) || folded == "a",
@@ -284,7 +282,7 @@ fn is_link(language: Language, folded: &str) -> bool {
     }
 }
 
-/// What a word is, given the words around it: `the offer` is a thing, `they offer` an action.
+/// Classifies a word by its context: `the offer` is a noun, `they offer` a verb.
 fn beside(language: Language, tokens: &[RingToken], no: usize) -> TokenKind {
     const NOUN_BEHIND: &str = " a an the my your his her its our their this that these those each every some any \
         no of for in on with about by from another new old good ";
@@ -339,13 +337,13 @@ fn beside(language: Language, tokens: &[RingToken], no: usize) -> TokenKind {
     }
 }
 
-/// Returns whether an article or its like follows.
+/// Returns whether a determiner follows.
 fn is_determined(next: Option<&RingToken>) -> bool {
     const ARTICLES: &str = "a an the my your his her its our their this that these those";
     next.is_some_and(|it| among(ARTICLES, &it.folded))
 }
 
-/// Returns whether a word is one of a few, which are written with spaces between.
+/// Returns whether a word is in a list separated by spaces.
 fn among(few: &str, word: &str) -> bool {
     few.split_ascii_whitespace().any(|it| it == word)
 }
@@ -359,7 +357,7 @@ fn is_listed_verb(folded: &str) -> bool {
         .any(|stem| verbs.contains(stem))
 }
 
-/// What a word with a capital letter is.
+/// Classifies a word with a capital letter.
 fn name(language: Language, folded: &str, expected: bool, shouted: bool) -> TokenKind {
     let listed = listed(language, folded);
     match (language, listed) {
@@ -374,7 +372,7 @@ fn name(language: Language, folded: &str, expected: bool, shouted: bool) -> Toke
     }
 }
 
-/// What a word in small letters is.
+/// Classifies a word in lower case.
 fn word_kind(language: Language, folded: &str) -> TokenKind {
     if let Some(kind) = listed(language, folded) {
         return kind;
@@ -411,14 +409,14 @@ fn word_kind(language: Language, folded: &str) -> TokenKind {
     }
 }
 
-/// French nouns in -ement, which are many.
+/// Returns whether a French word in -ement is probably a noun.
 fn is_noun_in_ment(folded: &str) -> bool {
     !["ellement", "iquement", "alement", "ivement", "usement", "ablement", "ement"]
         .iter()
         .any(|it| folded.ends_with(it) && *it != "ement")
 }
 
-/// Forms of the verbs in the list: `writes`, `writing`, `planned`.
+/// Returns whether a word is a form of a listed verb: `writing`, `planned`.
 fn is_english_verb(folded: &str) -> bool {
     let verbs = &lists::of(Language::English).verbs;
     let known = |stem: &str| {
@@ -437,7 +435,7 @@ fn is_english_verb(folded: &str) -> bool {
         .any(|stem| stem.len() > 1 && known(stem))
 }
 
-/// Returns whether a sentence is written in capitals, which then tell nothing.
+/// Returns whether a sentence is in capitals, which then are no evidence of names.
 fn is_shouted(text: &str) -> bool {
     let letters = || text.chars().filter(|it| it.is_alphabetic());
     let upper = letters().filter(|it| it.is_uppercase()).count();
@@ -452,7 +450,7 @@ fn is_titled(tokens: &[RingToken]) -> bool {
     words > 3 && capital * 10 >= words * 8
 }
 
-/// Makes a number and its unit one amount: the number takes the unit in.
+/// Merges a number and its unit into one amount.
 fn units(tokens: &mut [RingToken]) {
     for no in 1..tokens.len() {
         let (before, rest) = tokens.split_at_mut(no);

@@ -1,4 +1,4 @@
-//! Names of people, organisations, places and papers.
+//! Names of people, organisations, places and documents.
 //!
 //! A name is a run of capitalised words. Its kind follows from its own words and those around it; a
 //! run without such evidence is not a finding. At the beginning of a sentence capitalisation is no
@@ -18,10 +18,8 @@ use super::passage::{Sentence, SentenceBlock};
 use super::time_expressions::TimeExpression;
 use super::tokens::{Gap, Word, WordShape};
 
-/// The most words of a name.
 const MAX_NAME_WORDS: usize = 7;
 
-/// What a name names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameKind {
     Person,
@@ -34,23 +32,23 @@ pub(super) enum NameKind {
 #[derive(Clone, Debug)]
 pub(super) struct Mention {
     pub kind: NameKind,
-    /// Its bytes, without titles.
+    /// The bytes, without titles.
     pub at: Range<usize>,
     pub name: String,
     /// A person's role: a relationship to the author, or a profession.
     pub role: Option<String>,
 }
 
-/// A run of words that could be a name, with what stands around it.
+/// A run of words that could be a name, with its context.
 #[derive(Clone, Copy)]
 pub(super) struct NameRun<'a> {
     pub sentence: &'a Sentence<'a>,
     pub words: &'a [Word],
-    /// The words of the run, by number.
+    /// The indices of the first and last word.
     pub first: usize,
     pub last: usize,
     pub source: TextSource,
-    /// Whether something in the sentence says when.
+    /// Whether the sentence has a time expression.
     pub timed: bool,
 }
 
@@ -64,50 +62,49 @@ impl<'a> NameRun<'a> {
         self.last - self.first + 1
     }
 
-    /// Its bytes in the sentence.
+    /// Returns the bytes in the sentence.
     pub fn at(&self) -> Range<usize> {
         self.words[self.first].at.start..self.words[self.last].at.end
     }
 
-    /// As it is written.
     pub fn text(&self) -> &'a str {
         &self.sentence.text[self.at()]
     }
 
-    /// Returns the word so many places before the run.
+    /// Returns the word a number of places before the run.
     pub fn before(&self, places: usize) -> Option<&'a Word> {
         self.first.checked_sub(places).and_then(|at| self.words.get(at))
     }
 
-    /// Returns the word so many places behind the run.
+    /// Returns the word a number of places after the run.
     pub fn after(&self, places: usize) -> Option<&'a Word> {
         self.words.get(self.last + places)
     }
 
-    /// Returns whether the word before it is one of these, with nothing but space between.
+    /// Returns whether the word right before it is in a list.
     pub fn follows(&self, any: &str) -> bool {
         self.own()[0].gap == Gap::Space && self.before(1).is_some_and(|word| word.is(any))
     }
 
-    /// Returns whether the word behind it is one of these, with nothing but space between.
+    /// Returns whether the word right after it is in a list.
     pub fn precedes(&self, any: &str) -> bool {
         self.after(1).is_some_and(|word| word.gap == Gap::Space && word.is(any))
             && !self.own().last().is_some_and(|word| word.owns)
     }
 
-    /// Returns whether its capital letter could be that of the sentence.
+    /// Returns whether it may be capitalised because it begins a sentence.
     pub fn opens(&self) -> bool {
         matches!(self.own()[0].gap, Gap::Start | Gap::Other | Gap::Point)
     }
 
-    /// Returns whether it is written as names of people are.
+    /// Returns whether it is capitalised like the name of a person.
     pub fn is_capitalised(&self) -> bool {
         self.own()
             .iter()
             .all(|word| word.shape == WordShape::Capital || is_particle(word) || is_initial(word))
     }
 
-    /// Returns whether there is a figure in it, as in "Q3".
+    /// Returns whether it contains a digit, as in "Q3".
     pub fn has_digit(&self) -> bool {
         self.text().contains(|c: char| c.is_ascii_digit())
     }
@@ -144,7 +141,7 @@ pub(super) fn mentions(
     found
 }
 
-/// What a run names, or what is left of it without a word that only begins the sentence.
+/// Returns the mention of a run, or of the rest of it after a word that only begins the sentence.
 fn named(run: NameRun<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> {
     let mut run = run;
     while run.first < run.last && run.opens() && begins_sentence(run) {
@@ -155,7 +152,7 @@ fn named(run: NameRun<'_>, earlier: &[Mention], titled: bool) -> Option<Mention>
     if whole.is_some() || run.len() == 1 {
         return whole;
     }
-    // "London Heathrow", "Ask Bob": a known name at the end of a run that is none.
+    // "London Heathrow", "Ask Bob": a known name at the end of a run that is not a name.
     let mut rest = run;
     rest.first = rest.last;
     let alone = rest.own()[0].folded.as_str();
@@ -192,7 +189,7 @@ fn classify(run: NameRun<'_>, earlier: &[Mention], titled: bool) -> Option<Menti
     if places::is_by_name(run) {
         return Some(run.mention(NameKind::Place));
     }
-    // In a line of capitals nothing but a known name can be told from a word.
+    // In a title-case line, only known names can be distinguished from words.
     if titled && !(FIRST_NAMES.get(own[0].folded.as_str()) == Some(&true) && own.len() < 4) {
         return None;
     }
@@ -211,7 +208,7 @@ fn classify(run: NameRun<'_>, earlier: &[Mention], titled: bool) -> Option<Menti
     organizations::is_likely(run).then(|| run.mention(NameKind::Organization))
 }
 
-/// "The Data Retention Policy": a paper with a title of its own.
+/// Returns whether a run is the title of a document: "The Data Retention Policy".
 fn is_paper(run: NameRun<'_>) -> bool {
     const PAPERS: &str = "policy report handbook agreement contract guide guidelines manual proposal charter \
         whitepaper specification roadmap checklist memo act regulation directive treaty \
@@ -224,12 +221,12 @@ fn is_paper(run: NameRun<'_>) -> bool {
     last.is_some_and(|word| word.is(PAPERS) && !word.owns) && led && run.is_capitalised()
 }
 
-/// Runs of words that could be names, by the numbers of their first and last words.
+/// Returns the runs of words that could be names, by the indices of their first and last words.
 fn runs(words: &[Word], times: &[TimeExpression]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        // "Swiss Air": a word that is in no name but that of an organisation.
+        // "Swiss Air": a word that is only in names of organisations.
         let next = words.get(at + 1).filter(|next| next.gap == Gap::Space);
         let adjective = words[at].is_name_shaped() && next.is_some_and(organizations::may_own);
         if !(is_part(&words[at], times) || adjective) || is_particle(&words[at]) {
@@ -246,7 +243,7 @@ fn runs(words: &[Word], times: &[TimeExpression]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Returns the next word of a run behind its last one, over what ties names together.
+/// Returns the next last word of a run, perhaps after a particle.
 fn continues(words: &[Word], first: usize, last: usize, times: &[TimeExpression]) -> Option<usize> {
     if last + 1 - first >= MAX_NAME_WORDS {
         return None;
@@ -314,7 +311,7 @@ fn is_title_case(sentence: &Sentence<'_>) -> bool {
         || (count >= 4 && named * 5 >= count * 4 && !sentence.plain.contains(','))
 }
 
-/// The names of a scene as facts.
+/// Adds the names of a sentence as facts.
 pub(super) fn found(context: &SentenceContext<'_>, found: &mut Vec<FoundFact>) {
     let emails = links::emails(context.sentence.text);
     for mention in &context.names {

@@ -1,29 +1,29 @@
-//! What speaks for the name of an organisation.
+//! Evidence for names of organisations.
 
 use super::super::lists::{COMMON, FIRST_NAMES, ORGANIZATION_WORDS, ORGANIZATIONS, PLACES};
 use super::super::tokens::{Gap, Word, WordShape};
 use super::{Mention, NameKind, NameRun};
 
-/// Words that go on with "of": "University of Toronto".
+/// Words that continue with "of": "University of Toronto".
 const WITH_OF: &str = "university bank ministry institute department college house school academy museum church \
     chamber office board council bureau";
 
-/// Words that make an organisation of the words around them.
+/// Words inside of names of organisations.
 const INNER: &str = "air bank university airlines airways institute hospital insurance";
 
-/// Returns whether "of" behind a word goes on with the name.
+/// Returns whether "of" after a word continues the name.
 pub(super) fn takes_of(word: &Word) -> bool {
     word.is(WITH_OF)
 }
 
-/// Returns whether a name may go on with this behind an owner: "Miller's Garage".
+/// Returns whether a word may continue a name after a possessive: "Miller's Garage".
 pub(super) fn may_own(word: &Word) -> bool {
     word.is_name_shaped()
         && (ORGANIZATION_WORDS.contains(word.folded.as_str())
             || super::places::ends_name(word.folded.as_str()))
 }
 
-/// Returns whether the words of a run are those of an organisation.
+/// Returns whether the words of a run name an organisation.
 pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let own = run.own();
     let last = own[own.len() - 1].folded.as_str();
@@ -38,16 +38,16 @@ pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let of = own.iter().any(takes_of) && own.iter().any(|word| word.is("of"))
         || takes_of(&own[0]) && own.len() > 1 && own[0].is("university");
     let joined = run.text().contains(" & ");
-    // "TAP Air Portugal": a word that only names have, anywhere.
+    // "TAP Air Portugal": a word that occurs only in names.
     let inner = own.len() > 2 && own.iter().any(|word| word.is(INNER));
-    // "Team Health", "Best Travel" at the beginning of a sentence are words.
+    // "Team Health", "Best Travel" are not names at the beginning of a sentence.
     let plain = own[..own.len() - 1].iter().all(|word| COMMON.contains(word.folded.as_str()));
     let joined =
         joined && (ORGANIZATION_WORDS.contains(last) || run.follows("at from for with by to"));
     of || joined || inner || ORGANIZATION_WORDS.contains(last) && !(plain && run.opens())
 }
 
-/// Returns whether the words around a run speak of an organisation.
+/// Returns whether the context of a run is that of an organisation.
 pub(super) fn is_by_place(run: NameRun<'_>, earlier: &[Mention]) -> bool {
     let own = run.own();
     let first = own[0].folded.as_str();
@@ -111,7 +111,7 @@ pub(super) fn is_likely(run: NameRun<'_>) -> bool {
     from || there || given || thing || paid
 }
 
-/// Returns whether the words around a run say that it is an organisation.
+/// Returns whether the context of a run states that it is an organisation.
 fn is_evident(run: NameRun<'_>) -> bool {
     const KINDS: &str = "company startup firm supplier vendor client customer employer agency bank insurer \
         provider manufacturer contractor airline carrier publisher retailer distributor \

@@ -1,4 +1,4 @@
-//! What speaks for the name of a person.
+//! Evidence for names of people.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,12 +12,12 @@ use super::super::passage::{Sentence, SentenceBlock, pattern};
 use super::super::tokens::{Gap, Word, WordShape, among};
 use super::{Mention, NameKind, NameRun};
 
-/// Titles before a name; they are no part of it.
+/// Titles before a name, which are not part of it.
 const TITLES: &str = "dr mr mrs ms miss prof professor doctor sir dame lady lord captain capt uncle aunt auntie \
     cousin grandma grandpa judge senator president chancellor sister father herr frau coach \
     madame";
 
-/// What people are to each other, and in their work.
+/// Kinship and professions.
 const KIN: &str = "wife husband partner mother father mom mum dad sister brother son daughter boss manager \
     friend girlfriend boyfriend fiancé fiancée fiance fiancee aunt uncle cousin nephew niece \
     grandma grandpa grandmother grandfather grandson granddaughter roommate flatmate colleague \
@@ -26,7 +26,7 @@ const KIN: &str = "wife husband partner mother father mom mum dad sister brother
     electrician intern recruiter professor supervisor mentor cto ceo cfo director lead nanny \
     babysitter trainer advisor buddy guide";
 
-/// Verbs that people do, behind their names.
+/// Verbs after names of people.
 const SPEAKING: &str = "said says told tells asked asks wrote writes mentioned thinks thought wants wanted \
     suggested suggests called emailed replied knows knew believes prefers likes loves hates \
     dislikes agreed agrees joined joins left will should must has needs is was can decided \
@@ -34,7 +34,7 @@ const SPEAKING: &str = "said says told tells asked asks wrote writes mentioned t
     lives works worked hopes feels argued confirmed reported explained plans got would doesn't \
     hasn't can't won't";
 
-/// Of these, the verbs that only people do.
+/// The verbs among these whose subjects are only people.
 const ONLY_PEOPLE: &str = "said says told tells asked asks wrote mentioned thinks thought wants wanted suggested \
     suggests emailed replied knows knew believes prefers likes loves hates dislikes agreed \
     agrees promised volunteered enjoys texted complained recommended hopes feels argued lives \
@@ -45,7 +45,6 @@ pub(super) fn is_title(folded: &str) -> bool {
     among(TITLES, folded)
 }
 
-/// Returns a run without its titles.
 pub(super) fn without_titles(mut run: NameRun<'_>) -> NameRun<'_> {
     while run.first < run.last && is_title(run.own()[0].folded.as_str()) {
         run.first += 1;
@@ -53,24 +52,24 @@ pub(super) fn without_titles(mut run: NameRun<'_>) -> NameRun<'_> {
     run
 }
 
-/// Returns the person behind a title.
+/// Returns the person after a title.
 pub(super) fn titled(run: NameRun<'_>) -> Option<Mention> {
     let gap = run.own()[0].gap;
     let title = run.before(1)?;
     let led = is_title(&title.folded) && matches!(gap, Gap::Space | Gap::Point);
-    // "my sister Ann" is kin, "the president France" is nothing.
+    // "my sister Ann" is a relative, "the president France" is not a person.
     let spelled = title.shape == WordShape::Capital || gap == Gap::Point;
     (led && spelled && run.is_capitalised() && run.len() <= 4).then(|| mention(run))
 }
 
-/// Returns the mention of a person, with what they are.
+/// Returns the mention of a person, with the role.
 pub(super) fn mention(run: NameRun<'_>) -> Mention {
     let mut found = run.mention(NameKind::Person);
     found.role = role(run);
     found
 }
 
-/// "My wife Ann", "Ann, our accountant,": what somebody is.
+/// Returns the role of a person: "my wife Ann", "Ann, our accountant".
 fn role(run: NameRun<'_>) -> Option<String> {
     static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -88,7 +87,7 @@ fn role(run: NameRun<'_>) -> Option<String> {
     among(KIN, last).then(|| role.clone())
 }
 
-/// Returns whether a run begins with a first name and can be a person's.
+/// Returns whether a run begins with a first name and may be a person.
 pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let own = run.own();
     if !run.is_capitalised() || own.len() > 4 {
@@ -103,14 +102,14 @@ pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
             && surname
             && (alone || !run.opens() || is_led(run) || is_speaking(run, SPEAKING));
     }
-    // A word that is also a name must be where names are.
+    // An ambiguous name needs evidence in its context.
     alone
         || is_led(run)
         || (!is_month_or_place(run) && !run.opens() && !run.follows("the a an this in on of")
             || is_speaking(run, ONLY_PEOPLE))
 }
 
-/// Surnames that are common words as well.
+/// Returns whether a common word is also a surname.
 fn is_surname_like(word: &Word) -> bool {
     word.is("best young short long day cook moss park price page drew post call good fry")
 }
@@ -121,7 +120,7 @@ fn is_month_or_place(run: NameRun<'_>) -> bool {
         || PLACES.contains_key(run.text())
 }
 
-/// Returns whether the words around a run speak of a person whose name is not known.
+/// Returns whether the context of an unknown name is that of a person.
 pub(super) fn is_by_place(run: NameRun<'_>) -> bool {
     let own = run.own();
     let strange = |word: &Word| {
@@ -147,7 +146,7 @@ pub(super) fn is_by_place(run: NameRun<'_>) -> bool {
         || (duty && alone && is_no_noun(run))
 }
 
-/// "Kristjan has to": the first word of a sentence, and not built as nouns are.
+/// Returns whether the first word of a sentence ("Kristjan has to") has no ending of a noun.
 fn is_no_noun(run: NameRun<'_>) -> bool {
     let word = &run.own()[0];
     const ENDINGS: &[&str] = &[
@@ -158,7 +157,7 @@ fn is_no_noun(run: NameRun<'_>) -> bool {
     !plural && !ENDINGS.iter().any(|end| word.folded.ends_with(end)) && run.precedes("has needs")
 }
 
-/// Returns whether the word before a run leads to a person.
+/// Returns whether the words before a run introduce a person.
 fn is_led(run: NameRun<'_>) -> bool {
     const CONTACT: &str = "ask asked tell told thank thanks ping remind invite invited text texted meet met cc \
         meeting interviewed interviewing hire hired asking telling named inviting dear";
@@ -188,7 +187,7 @@ fn is_speaking(run: NameRun<'_>, verbs: &str) -> bool {
     plain || later
 }
 
-/// "Hi Xochitl," in a turn.
+/// Returns whether a run is greeted in a turn: "Hi Xochitl,".
 fn is_greeted(run: NameRun<'_>) -> bool {
     let turn = matches!(run.source, TextSource::Turn(Role::User | Role::Assistant));
     let ends = run.sentence.plain[run.at().end..].trim_start().starts_with([',', '!', '.'])
@@ -198,7 +197,7 @@ fn is_greeted(run: NameRun<'_>) -> bool {
         && run.before(1).is_some_and(|word| word.is("hi hello hey dear thanks cheers"))
 }
 
-/// People by lists and signatures: "Present: A, B", "Best, / Ann".
+/// Adds people in lists and signatures: "Present: A, B", "Best, / Ann".
 pub(super) fn listed(
     sentence: &Sentence<'_>,
     before: Option<&Sentence<'_>>,
@@ -235,7 +234,7 @@ pub(super) fn listed(
     };
     if let Some(list) = LIST.find(plain) {
         let label = list.as_str().trim().to_lowercase();
-        // Behind these labels any name is a person's; behind others a known first name must be.
+        // After these labels, only a name with a known first name is a person.
         let strict = label.contains("from") || label.contains("contact") || label.contains("team");
         let mut start = list.end();
         let rest = SEPARATOR.find_iter(&plain[start..]).map(|it| it.range());
@@ -260,7 +259,7 @@ pub(super) fn listed(
     }
 }
 
-/// Returns the address that stands beside a name.
+/// Returns the email address beside a name.
 pub(super) fn address(
     context: &SentenceContext<'_>,
     mention: &Mention,

@@ -1,4 +1,4 @@
-//! What speaks for the name of a place.
+//! Evidence for names of places.
 
 use std::sync::LazyLock;
 
@@ -12,22 +12,22 @@ use super::{Mention, NameKind, NameRun};
 /// Prepositions of place.
 const TOWARDS: &str = "in to from near at around through via outside across between into visit";
 
-/// Returns whether names of places begin with a word.
+/// Returns whether a word begins names of places.
 pub(super) fn begins_name(folded: &str) -> bool {
     PLACE_WORDS.contains(format!("^{folded}").as_str())
 }
 
-/// Returns whether names of places end with a word.
+/// Returns whether a word ends names of places.
 pub(super) fn ends_name(folded: &str) -> bool {
     PLACE_WORDS.contains(format!("${folded}").as_str())
 }
 
-/// Returns whether the words of a run are those of a place.
+/// Returns whether the words of a run name a place.
 pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let own = run.own();
     let (first, last) = (own[0].folded.as_str(), own[own.len() - 1].folded.as_str());
     match PLACES.get(run.text()) {
-        // "London Breed", "Paris said": a known place that speaks is somebody.
+        // "Paris said": a known place that speaks is a person.
         Some(true) => return !run.precedes("said says asked told"),
         Some(false) => return run.follows(TOWARDS) || is_in_state(run),
         None => {}
@@ -42,7 +42,7 @@ pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     named || ends_name(last) && !(plain && run.opens())
 }
 
-/// "Austin, TX", "Cambridge, Massachusetts"
+/// Returns whether a state follows: "Austin, TX", "Cambridge, Massachusetts".
 fn is_in_state(run: NameRun<'_>) -> bool {
     run.after(1).is_some_and(|next| {
         let code = next.shape == WordShape::Upper && next.at.len() == 2;
@@ -50,7 +50,7 @@ fn is_in_state(run: NameRun<'_>) -> bool {
     })
 }
 
-/// Returns whether the words around a run speak of a place.
+/// Returns whether the context of a run is that of a place.
 pub(super) fn is_by_place(run: NameRun<'_>) -> bool {
     const MOVES: &str = "live lives lived living move moved moving fly flying flew flight flights trip travel \
         travelling traveling train bus ferry drive driving drove based born stay staying \
@@ -82,7 +82,7 @@ pub(super) fn is_by_place(run: NameRun<'_>) -> bool {
     !known_name && (moving || dining || kind || called || kinds)
 }
 
-/// Streets with their numbers, as they are written in addresses.
+/// Returns streets with house numbers.
 pub(super) fn streets(sentence: &Sentence<'_>) -> Vec<Mention> {
     static STREET: LazyLock<Regex> = LazyLock::new(|| {
         pattern(

@@ -1,23 +1,22 @@
-//! Workloads side by side: so many lanes, each of which takes the next one until none is left.
+//! Runs workloads in parallel.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::Fault;
+use crate::RigError;
 use crate::report::Tally;
 
-/// Does the workloads of these numbers in `jobs` lanes, says after each how far its lane has come,
-/// and adds up what they found. A lane that found something stops, if that is wanted. What `cases`
-/// count is what they are called.
+/// Runs the numbered workloads in `jobs` threads, prints the progress after each, and adds up the
+/// results. With `stop`, a thread stops at its first violation. `cases` is the unit of the progress.
 pub(crate) fn run(
     numbers: &[usize],
     jobs: usize,
     stop: bool,
     cases: &str,
-    workload: impl Fn(usize) -> Result<Tally, Fault> + Sync,
-) -> Result<Tally, Fault> {
+    workload: impl Fn(usize) -> Result<Tally, RigError> + Sync,
+) -> Result<Tally, RigError> {
     let (next, started) = (AtomicUsize::new(0), Instant::now());
-    let lane = || -> Result<Tally, Fault> {
+    let lane = || -> Result<Tally, RigError> {
         let mut tally = Tally::default();
         while let Some(number) = numbers.get(next.fetch_add(1, Ordering::SeqCst)) {
             tally.add(workload(*number)?);
@@ -32,11 +31,11 @@ pub(crate) fn run(
     };
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(lane)).collect();
-        for lane in lanes {
+        let parallel: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(lane)).collect();
+        for lane in parallel {
             tally.add(lane.join().map_err(|_| "a lane of the rig panicked")??);
         }
-        Ok::<(), Fault>(())
+        Ok::<(), RigError>(())
     })?;
     Ok(tally)
 }
