@@ -92,7 +92,7 @@ fn more_requests_at_once_than_there_is_room_for_are_told_to_come_back() {
 
 #[test]
 fn large_bodies_have_a_room_of_their_own() {
-    let options = Options { body_room_bytes: 1 << 20, ..Options::default() };
+    let options = Options { body_memory_bytes: 1 << 20, ..Options::default() };
     let served = Served::with(options);
     served.trip();
     let mut held = served.connect();

@@ -11,7 +11,6 @@ use tine_core::{
 };
 
 use super::{InterpretationView, SourceView};
-use crate::schema_of;
 
 /// An observation as shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Knowledge: host turns, sources, interpretation runs, observations, entities, relationships.
 
 mod entities;
+mod forms;
 mod relationships;
 mod requests;
 mod runs;
@@ -8,6 +9,8 @@ mod sources;
 mod stored;
 
 pub use entities::*;
+pub use forms::EndIds;
+pub(crate) use forms::RelationshipOfStore;
 pub use relationships::*;
 pub use requests::*;
 pub use runs::*;

@@ -6,7 +6,7 @@ use tine_core::facts::{Endpoint, Relation};
 use tine_core::json::{self, Json};
 use tine_core::{EntityId, SourceId, Timestamp, TurnId};
 
-use crate::{Outcome, schema_of};
+use crate::Outcome;
 
 /// A relationship as shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,6 @@ use tine_core::commit::{Facets, FieldValue, Window};
 use tine_core::json::{self, Json};
 use tine_core::{Commit, CommitHash, ConversationId, Name, RootHash, Timestamp, TurnHash, TurnId};
 
-use crate::schema_of;
-
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "CommitJson", into = "CommitJson")]

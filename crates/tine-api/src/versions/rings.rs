@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
 
-use crate::{TurnView, schema_of};
+use crate::TurnView;
 
 /// What a turn is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
