@@ -274,7 +274,11 @@ pub struct Edit {
     #[serde(skip, default = "unset_turn")]
     pub turn: TurnRef,
     /// The content of the new version: a text, or blocks.
-    #[serde(rename = "content", serialize_with = "write_content", deserialize_with = "read_content")]
+    #[serde(
+        rename = "content",
+        serialize_with = "write_content",
+        deserialize_with = "read_content"
+    )]
     #[schemars(with = "ContentForm")]
     pub body: Body,
     /// The branch to move to the new version.

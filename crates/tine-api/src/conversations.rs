@@ -71,7 +71,11 @@ pub struct Derive {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The new configuration; that of the original by default.
-    #[serde(default, deserialize_with = "given_json", serialize_with = "json::exact::option::serialize")]
+    #[serde(
+        default,
+        deserialize_with = "given_json",
+        serialize_with = "json::exact::option::serialize"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub config: Option<Json>,
@@ -88,7 +92,11 @@ pub struct ConversationPatch {
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub title: Option<Option<String>>,
     /// Replaces the metadata.
-    #[serde(default, deserialize_with = "given_json", serialize_with = "json::exact::option::serialize")]
+    #[serde(
+        default,
+        deserialize_with = "given_json",
+        serialize_with = "json::exact::option::serialize"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub metadata: Option<Json>,

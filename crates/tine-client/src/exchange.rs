@@ -387,7 +387,10 @@ impl Exchange {
                 ),
             ),
             ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl => {
-                refusal(ErrorKind::Invalid, format!("the request cannot be sent to {address}: {error}"))
+                refusal(
+                    ErrorKind::Invalid,
+                    format!("the request cannot be sent to {address}: {error}"),
+                )
             }
             _ if unreached => refusal(
                 ErrorKind::Busy,
@@ -436,7 +439,8 @@ fn refused(response: Response<Body>) -> Error {
     let problem: Option<ProblemBody> =
         body.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let Some(problem) = problem else {
-        let why = format!("the server answered {status} without an error of Tine; check its address");
+        let why =
+            format!("the server answered {status} without an error of Tine; check its address");
         return refusal(kind_of(status), why);
     };
     Error {

@@ -45,9 +45,9 @@ use crate::ids::NameError;
 use crate::request;
 use crate::rings::Intent;
 use crate::{
-    BranchId, CommitHash, ConversationId, Digest, EntityId, ErrorKind, InterpretationId,
-    Limits, Name, ObservationId, OperationHash, ProjectId, Reference, Role, RootHash, SourceId, Status, Timestamp, TurnHash,
-    TurnId,
+    BranchId, CommitHash, ConversationId, Digest, EntityId, ErrorKind, InterpretationId, Limits,
+    Name, ObservationId, OperationHash, ProjectId, Reference, Role, RootHash, SourceId, Status,
+    Timestamp, TurnHash, TurnId,
 };
 
 /// Checks a text in a request; accepts one that was checked when it was stored.

@@ -166,7 +166,8 @@ impl Caller {
             return Ok(());
         };
         if self.only_project().is_some_and(|only| only != *project) {
-            let why = format!("the token `{}` gives no access to the project {project}", token.name);
+            let why =
+                format!("the token `{}` gives no access to the project {project}", token.name);
             return Err(Problem::new(ErrorKind::Forbidden, why));
         }
         self.check_write(access)
@@ -175,7 +176,9 @@ impl Caller {
     /// Checks access to the whole store.
     pub(crate) fn check_store(&self, access: Access) -> Result<(), Problem> {
         if let Some(project) = self.only_project() {
-            let why = format!("the token gives access to the project {project} only, not to the whole store");
+            let why = format!(
+                "the token gives access to the project {project} only, not to the whole store"
+            );
             return Err(Problem::new(ErrorKind::Forbidden, why));
         }
         self.check_write(access)
@@ -206,7 +209,8 @@ pub(crate) fn admit(
         None => None,
         Some(value) => {
             let text = value.to_str().unwrap_or_default();
-            let secret = text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+            let secret =
+                text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let Some((_, secret)) = secret else {
                 let why = "Authorization must have the form `Bearer TOKEN`";
                 return Err(Problem::new(ErrorKind::Unauthorized, why));

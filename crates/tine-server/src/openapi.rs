@@ -172,7 +172,8 @@ impl Description {
 
     /// Adds the routes that send and receive deltas.
     pub(crate) fn add_deltas(&mut self) {
-        let about = Operation::new(sync::TAG, "getDelta", "Retrieve the entries of a log after an entry");
+        let about =
+            Operation::new(sync::TAG, "getDelta", "Retrieve the entries of a log after an entry");
         let path = "/api/v1/sync/delta";
         let lines = json!({ transfer::MEDIA_TYPE: { "schema": { "type": "string" } } });
         self.add_other::<transfer::DeltaQuery>(&Method::GET, path, &about, None, lines);
@@ -206,8 +207,8 @@ impl Description {
         let parameters = self.parameters::<sources::UploadQuery>(sources::PATH, &about, true);
         self.insert(&Method::POST, sources::PATH, &about, parameters, Some(body), answer);
 
-        let about =
-            Operation::new("Sources", "getSourceContent", "Download the bytes of a source").also(&[206]);
+        let about = Operation::new("Sources", "getSourceContent", "Download the bytes of a source")
+            .also(&[206]);
         // The source can be of any type, including JSON.
         let answer = json!({ "*/*": { "schema": {} } });
         let path = sources::CONTENT_PATH;

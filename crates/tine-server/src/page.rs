@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_name_tells_its_bytes_is_kept_for_ever() {
+    fn a_file_with_a_hashed_name_is_immutable() {
         let sent = send(&SCRIPT, &HeaderMap::new());
         assert_eq!(header_of(&sent, header::CACHE_CONTROL), IMMUTABLE);
         assert_eq!(header_of(&sent, header::CONTENT_TYPE), "text/javascript; charset=utf-8");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_compressed_for_whoever_takes_that() {
+    fn a_file_is_compressed_for_clients_that_accept_it() {
         for (takes, coding) in [("gzip, br", "gzip"), ("br;q=1, gzip;q=0.2", "gzip"), ("br", "")] {
             let sent = send(&SCRIPT, &asked(&[(header::ACCEPT_ENCODING, takes)]));
             assert_eq!(header_of(&sent, header::CONTENT_ENCODING), coding, "{takes}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_a_file_is_not_sent_it_again() {
+    fn an_unchanged_file_is_not_sent_again() {
         for known in ["W/\"5e\"", "\"x\", W/\"5e\""] {
             let sent = send(&SCRIPT, &asked(&[(header::IF_NONE_MATCH, known)]));
             assert_eq!(sent.status(), StatusCode::NOT_MODIFIED, "{known}");

@@ -8,8 +8,8 @@ use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, EnumAccess, Error as _, IntoDeserializer, VariantAccess};
 use serde::de::{DeserializeSeed, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
-use tine_core::request::RequestScope;
 use tine_core::Limits;
+use tine_core::request::RequestScope;
 
 /// Deserializes pairs of name and value. An error names the parameter, unless its value was refused
 /// with an error of its own.

@@ -56,7 +56,7 @@ mod tests {
     use super::Rates;
 
     #[test]
-    fn a_second_holds_as_many_requests_as_the_rate_says() {
+    fn the_rate_limits_requests_per_second() {
         let rates = Rates::new(3);
         let (one, other) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let start = Instant::now();

@@ -38,8 +38,8 @@ use crate::problem::Problem;
 /// What a route returns.
 pub(crate) type ApiResult<R> = Result<Reply<R>, Problem>;
 
-/// The function of a route.
-pub(crate) type Handler<P, B, R> = fn(&RequestContext, P, B) -> ApiResult<R>;
+/// The function of a route without a body.
+pub(crate) type Handler<P, R> = fn(&RequestContext, P) -> ApiResult<R>;
 
 /// Parameters of path and query.
 pub(crate) trait Parameters: DeserializeOwned + JsonSchema + Send + 'static {
@@ -138,7 +138,7 @@ impl<R> Reply<R> {
 
 /// The body of a request that has none.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
-pub(crate) struct NoBody {}
+struct NoBody {}
 
 impl bodies::Request for NoBody {
     const CALL_FIELDS: &'static [&'static str] = &[];
@@ -176,9 +176,23 @@ impl Routes {
         self,
         path: &'static str,
         about: Operation,
-        handler: Handler<P, NoBody, R>,
+        handler: Handler<P, R>,
     ) -> Self {
-        self.route(Method::GET, path, about, handler)
+        self.route(Method::GET, path, about, move |context, parameters, NoBody {}| {
+            handler(context, parameters)
+        })
+    }
+
+    /// Adds a route that deletes something.
+    pub(crate) fn delete<P: Parameters, R: Serialize + JsonSchema + Send + 'static>(
+        self,
+        path: &'static str,
+        about: Operation,
+        handler: Handler<P, R>,
+    ) -> Self {
+        self.route(Method::DELETE, path, about, move |context, parameters, NoBody {}| {
+            handler(context, parameters)
+        })
     }
 
     /// Adds a route that changes something.
@@ -187,7 +201,7 @@ impl Routes {
         method: Method,
         path: &'static str,
         about: Operation,
-        handler: Handler<P, B, R>,
+        handler: impl Fn(&RequestContext, P, B) -> ApiResult<R> + Copy + Send + Sync + 'static,
     ) -> Self
     where
         P: Parameters,

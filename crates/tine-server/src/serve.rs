@@ -259,9 +259,19 @@ fn router() -> Router<Arc<App>> {
 /// Returns the OpenAPI document.
 pub(crate) fn description() -> Value {
     let mut description = api::routes().describe();
-    let live = Operation::new("Events", "followEvents", "Follow the change feed as a stream of server-sent events");
+    let live = Operation::new(
+        "Events",
+        "followEvents",
+        "Follow the change feed as a stream of server-sent events",
+    );
     let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
-    description.add_other::<events::EventsQuery>(&Method::GET, "/api/v1/events", &live, None, stream);
+    description.add_other::<events::EventsQuery>(
+        &Method::GET,
+        "/api/v1/events",
+        &live,
+        None,
+        stream,
+    );
     let export = Operation::new("Store", "exportBundle", "Export conversations as a bundle");
     let lines = json!({ transfer::MEDIA_TYPE: { "schema": { "type": "string" } } });
     description.add_other::<transfer::ExportQuery>(
@@ -329,12 +339,9 @@ async fn metrics(
 }
 
 async fn wrong_method() -> Response {
-    Problem::new(
-        ErrorKind::Invalid,
-        "the path does not support this method; see /docs",
-    )
-    .with_status(StatusCode::METHOD_NOT_ALLOWED)
-    .into_response()
+    Problem::new(ErrorKind::Invalid, "the path does not support this method; see /docs")
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+        .into_response()
 }
 
 /// Handles every request: assigns its id, checks its sender and the limits, and logs its result.

@@ -290,7 +290,8 @@ pub(crate) async fn content(
         None | Some(Part::Whole) => (0..source.size_bytes, false),
         Some(Part::These(range)) => (range, true),
         Some(Part::Nowhere) => {
-            let why = format!("the range is outside of the {} bytes of the source", source.size_bytes);
+            let why =
+                format!("the range is outside of the {} bytes of the source", source.size_bytes);
             let problem = Problem::new(ErrorKind::Invalid, why);
             let mut answer = problem.with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
             set(&mut answer, header::CONTENT_RANGE, format!("bytes */{}", source.size_bytes));
@@ -439,7 +440,7 @@ mod tests {
     use super::{Part, part};
 
     #[test]
-    fn a_range_is_one_stretch_of_what_is_there_or_all_or_nothing() {
+    fn ranges_are_parsed_and_clamped() {
         assert_eq!(part("bytes=0-0", 10), Part::These(0..1));
         assert_eq!(part("bytes=2-", 10), Part::These(2..10));
         assert_eq!(part("bytes=-3", 10), Part::These(7..10));

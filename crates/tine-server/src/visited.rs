@@ -64,7 +64,11 @@ impl Visited {
     pub(crate) fn get(&self, at: &VisitedKey<'_>) -> Result<Leaves, Problem> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.read(&mut known)?;
-        Ok(known.iter().find(|entry| at.matches(entry)).map(|it| it.leaves.clone()).unwrap_or_default())
+        Ok(known
+            .iter()
+            .find(|entry| at.matches(entry))
+            .map(|it| it.leaves.clone())
+            .unwrap_or_default())
     }
 
     /// Adds, replaces and removes leaves.
@@ -75,7 +79,8 @@ impl Visited {
     ) -> Result<Leaves, Problem> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.read(&mut known)?;
-        let found = known.iter().position(|entry| at.matches(entry)).map(|place| known.remove(place));
+        let found =
+            known.iter().position(|entry| at.matches(entry)).map(|place| known.remove(place));
         let mut entry = found.unwrap_or_else(|| Entry {
             who: at.who.map(str::to_owned),
             project: at.project.to_string(),
@@ -147,7 +152,10 @@ mod tests {
             put(&visited, &number.to_string(), CONVERSATION_LEAVES).expect("kept");
         }
         let places = |conversation: &str| put(&visited, conversation, 0).expect("kept").len();
-        assert_eq!((places("0"), places("1"), places("20")), (0, CONVERSATION_LEAVES, CONVERSATION_LEAVES));
+        assert_eq!(
+            (places("0"), places("1"), places("20")),
+            (0, CONVERSATION_LEAVES, CONVERSATION_LEAVES)
+        );
         assert!(put(&visited, "20", CONVERSATION_LEAVES + 1).is_err());
         assert_eq!(places("20"), CONVERSATION_LEAVES);
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, forward_to_deserialize_any};
 use tine_core::{ConversationId, ProjectId};
 
 use super::{
-    AskReply, Archive, BranchPatch, ForkTurn, Inject, InterpretSource, NewBranch, NewProject,
+    Archive, AskReply, BranchPatch, ForkTurn, Inject, InterpretSource, NewBranch, NewProject,
     Nothing, PurgeBody, RegenerateReply, SignCommit, Store, Visited,
 };
 use crate::*;
@@ -30,11 +30,17 @@ pub struct CallFields {
     pub conversation_id: Option<ConversationId>,
     /// The project; `default` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")
+    )]
     pub project_id: Option<ProjectId>,
     /// Makes the call safe to retry, like the header `Idempotency-Key`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")
+    )]
     pub idempotency_key: Option<String>,
 }
 
@@ -185,7 +191,10 @@ struct WithoutCallFields<'f, D> {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for WithoutCallFields<'_, D> {
     type Error = D::Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> std::result::Result<V::Value, D::Error> {
+    fn deserialize_any<V: Visitor<'de>>(
+        self,
+        visitor: V,
+    ) -> std::result::Result<V::Value, D::Error> {
         self.deserialize_struct("", &[], visitor)
     }
 

@@ -25,8 +25,8 @@ use tine_core::{ErrorKind, Timestamp, facts};
 
 pub use envelope::{CallFields, Request, RequestBody};
 pub use forms::*;
-pub use messages::{message, messages};
 pub(crate) use messages::{ContentForm, MessageForm, content_json, message_json};
+pub use messages::{message, messages};
 pub(crate) use store::decoded;
 pub use store::{Store, StoreParts};
 
@@ -88,9 +88,7 @@ pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 /// Reads a field for which `null` means `true`.
-pub(crate) fn or_true<'de, D: Deserializer<'de>>(
-    input: D,
-) -> std::result::Result<bool, D::Error> {
+pub(crate) fn or_true<'de, D: Deserializer<'de>>(input: D) -> std::result::Result<bool, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or(true))
 }
 
@@ -201,7 +199,8 @@ mod tests {
     #[test]
     fn a_refusal_locates_the_fault() {
         let twice = "the key \"a\" occurs more than once in the same object; keep one of them";
-        let empty = "a turn reference must not be empty; give an id, a hash, a branch or a bookmark";
+        let empty =
+            "a turn reference must not be empty; give an id, a hash, a branch or a bookmark";
         for (body, kind, sentence) in [
             (
                 r#"{"branch":7}"#,
@@ -216,7 +215,11 @@ mod tests {
                  `branch`, `expected_tip`, `on_conflict`, `reuse`, `redacted`, `project_id`, \
                  `idempotency_key` at line 1 column 19",
             ),
-            (r#"{"project_id":7}"#, ErrorKind::Invalid, "the body: invalid type: integer `7`, expected a string at line 1 column 15"),
+            (
+                r#"{"project_id":7}"#,
+                ErrorKind::Invalid,
+                "the body: invalid type: integer `7`, expected a string at line 1 column 15",
+            ),
             (r#"{"project_id":""}"#, ErrorKind::Invalid, "the project id must not be empty"),
             (r#"{"parent":""}"#, ErrorKind::Invalid, empty),
             (

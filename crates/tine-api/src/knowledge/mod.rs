@@ -5,7 +5,6 @@ mod forms;
 mod relationships;
 mod requests;
 mod runs;
-mod sources;
 mod stored;
 
 pub use entities::*;
@@ -14,5 +13,5 @@ pub(crate) use forms::RelationshipOfStore;
 pub use relationships::*;
 pub use requests::*;
 pub use runs::*;
-pub use sources::*;
 pub use stored::*;
+pub use tine_core::facts::Source as SourceView;

@@ -16,9 +16,7 @@ use crate::bodies::{converted, moment, observed_at};
 use crate::{Error, unset_entity};
 
 /// Whether stored content is interpreted.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Interpret {
     /// Not at all.
@@ -297,7 +295,11 @@ pub struct Correct {
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub fields: Object,
     /// When it was observed; now by default.
-    #[serde(default, deserialize_with = "correction_time", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "correction_time",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_at: Option<Timestamp>,
 }
 

@@ -6,7 +6,7 @@ use tine_core::Name;
 
 use super::{List, PageQuery, parameters};
 use crate::openapi::Operation;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Bookmarks";
 const ONE: &str = "/api/v1/bookmarks/{name}";
@@ -27,18 +27,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about("putBookmark", "Set a bookmark on a turn").body_required(),
             put,
         )
-        .route(Method::DELETE, ONE, about("deleteBookmark", "Delete a bookmark"), delete)
+        .delete(ONE, about("deleteBookmark", "Delete a bookmark"), delete)
 }
 
-fn list(context: &RequestContext, query: PageQuery, _: NoBody) -> ApiResult<List<BookmarkView>> {
+fn list(context: &RequestContext, query: PageQuery) -> ApiResult<List<BookmarkView>> {
     context.ok(context.engine().bookmarks(&context.call, query.page())?)
 }
 
-fn get(
-    context: &RequestContext,
-    path: BookmarkPath,
-    _: NoBody,
-) -> ApiResult<Answer<BookmarkView>> {
+fn get(context: &RequestContext, path: BookmarkPath) -> ApiResult<Answer<BookmarkView>> {
     context.ok(context.engine().bookmark(&context.call, &path.name)?)
 }
 
@@ -50,10 +46,6 @@ fn put(
     context.ok(context.engine().set_bookmark(&context.call, path.name, turn)?)
 }
 
-fn delete(
-    context: &RequestContext,
-    path: BookmarkPath,
-    _: NoBody,
-) -> ApiResult<Answer<BookmarkView>> {
+fn delete(context: &RequestContext, path: BookmarkPath) -> ApiResult<Answer<BookmarkView>> {
     context.ok(context.engine().delete_bookmark(&context.call, &path.name)?)
 }

@@ -6,7 +6,7 @@ use tine_api::{Answer, BranchView, MoveBranch};
 
 use super::{BranchPath, ConversationPath, List};
 use crate::openapi::Operation;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes, etag};
+use crate::route::{ApiResult, RequestContext, Routes, etag};
 
 const TAG: &str = "Branches";
 const ALL: &str = "/api/v1/conversations/{conversation_id}/branches";
@@ -28,8 +28,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about("renameBranch", "Rename a branch").conditional().body_required(),
             rename,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             ONE,
             about("deleteBranch", "Delete a branch; its turns are kept").conditional(),
             delete,
@@ -56,11 +55,7 @@ fn branch(context: &RequestContext, found: BranchView) -> ApiResult<Answer<Branc
     context.ok(found).map(|reply| reply.with_etag(tag))
 }
 
-fn list(
-    context: &RequestContext,
-    path: ConversationPath,
-    _: NoBody,
-) -> ApiResult<List<BranchView>> {
+fn list(context: &RequestContext, path: ConversationPath) -> ApiResult<List<BranchView>> {
     context.list(context.engine().branches(&context.call, &path.conversation_id)?)
 }
 
@@ -74,7 +69,7 @@ fn create(
     context.created(made).map(|reply| reply.with_etag(tag))
 }
 
-fn get(context: &RequestContext, path: BranchPath, _: NoBody) -> ApiResult<Answer<BranchView>> {
+fn get(context: &RequestContext, path: BranchPath) -> ApiResult<Answer<BranchView>> {
     let found = context.engine().branch(&context.call, &path.conversation_id, &path.branch)?;
     branch(context, found)
 }
@@ -88,7 +83,7 @@ fn rename(
     branch(context, context.engine().rename_branch(&context.call, conversation, old, body.name)?)
 }
 
-fn delete(context: &RequestContext, path: BranchPath, _: NoBody) -> ApiResult<Answer<BranchView>> {
+fn delete(context: &RequestContext, path: BranchPath) -> ApiResult<Answer<BranchView>> {
     let (conversation, branch) = (&path.conversation_id, &path.branch);
     context.ok(context.engine().delete_branch(&context.call, conversation, branch)?)
 }

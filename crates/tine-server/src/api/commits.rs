@@ -12,7 +12,7 @@ use tine_formats::redact;
 use super::turns::add;
 use super::{BranchPath, List, ProjectQuery, parameters};
 use crate::openapi::{Link, Operation};
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Commits";
 
@@ -96,7 +96,7 @@ fn create(
     context.created(context.engine().commit(&call, request)?)
 }
 
-fn list(context: &RequestContext, query: CommitsQuery, _: NoBody) -> ApiResult<List<CommitView>> {
+fn list(context: &RequestContext, query: CommitsQuery) -> ApiResult<List<CommitView>> {
     let page = query.page();
     let wanted = CommitQuery { conversation: query.conversation_id, branch: query.branch };
     found(context, wanted, page)
@@ -105,7 +105,6 @@ fn list(context: &RequestContext, query: CommitsQuery, _: NoBody) -> ApiResult<L
 fn of_conversation(
     context: &RequestContext,
     query: ConversationCommitsQuery,
-    _: NoBody,
 ) -> ApiResult<List<CommitView>> {
     let page = query.page();
     let wanted = CommitQuery { conversation: Some(query.conversation_id), branch: query.branch };
@@ -116,7 +115,7 @@ fn found(context: &RequestContext, query: CommitQuery, page: Page) -> ApiResult<
     context.ok(context.engine().commits(&context.call, query, page)?)
 }
 
-fn get(context: &RequestContext, path: CommitPath, _: NoBody) -> ApiResult<Answer<CommitView>> {
+fn get(context: &RequestContext, path: CommitPath) -> ApiResult<Answer<CommitView>> {
     context.ok(context.engine().commit_by_hash(&context.call, &path.commit)?)
 }
 

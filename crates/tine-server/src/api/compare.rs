@@ -9,7 +9,7 @@ use tine_core::{ConversationId, EntityId, ErrorKind, Json, Reference, json};
 use super::{List, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Comparing";
 
@@ -81,7 +81,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn diff(context: &RequestContext, query: DiffParameters, _: NoBody) -> ApiResult<Answer<Diff>> {
+fn diff(context: &RequestContext, query: DiffParameters) -> ApiResult<Answer<Diff>> {
     let DiffParameters { from, to, conversation_id: conversation, limit, .. } = query;
     let request = DiffQuery { conversation, from, to, limit };
     context.ok(context.engine().diff(&context.call, request)?)
@@ -93,7 +93,7 @@ fn end(at: Option<Reference>, conversation: Option<ConversationId>) -> Result<Tu
     Ok(TurnRef { turn: at.map_or_else(main, Ok)?, conversation })
 }
 
-fn blame(context: &RequestContext, query: BlameParameters, _: NoBody) -> ApiResult<List<Blamed>> {
+fn blame(context: &RequestContext, query: BlameParameters) -> ApiResult<List<Blamed>> {
     let of = match (query.text, query.entity_id, query.field) {
         (Some(text), None, None) => BlameOf::Text(text),
         (None, Some(entity), Some(field)) => BlameOf::Field { entity, field },
@@ -106,11 +106,7 @@ fn blame(context: &RequestContext, query: BlameParameters, _: NoBody) -> ApiResu
     context.list(context.engine().blame(&context.call, BlameQuery { at, of })?)
 }
 
-fn bisect(
-    context: &RequestContext,
-    query: BisectParameters,
-    _: NoBody,
-) -> ApiResult<Answer<Bisected>> {
+fn bisect(context: &RequestContext, query: BisectParameters) -> ApiResult<Answer<Bisected>> {
     let depth = context.engine().limits().json_depth;
     let value = |text: String| json::parse(text.as_bytes(), depth).unwrap_or(Json::String(text));
     let predicate = match (query.contains, query.entity_id, query.field, query.value) {
@@ -127,7 +123,7 @@ fn bisect(
     context.ok(context.engine().bisect(&context.call, BisectQuery { at, predicate })?)
 }
 
-fn drift(context: &RequestContext, query: DriftQuery, _: NoBody) -> ApiResult<List<Drift>> {
+fn drift(context: &RequestContext, query: DriftQuery) -> ApiResult<List<Drift>> {
     let branch = query.branch.as_deref().unwrap_or("main");
     context.list(context.engine().drift(&context.call, &query.conversation_id, branch)?)
 }

@@ -13,7 +13,7 @@ use super::{ConversationPath, List, NoParameters, ProjectQuery, parameters};
 use crate::access::Access;
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, Parameters, Reply, RequestContext, Routes};
+use crate::route::{ApiResult, Parameters, Reply, RequestContext, Routes};
 
 const TAG: &str = "Conversations";
 
@@ -85,7 +85,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
             create_project,
         )
         .get("/api/v1/projects", projects("listProjects", "List projects"), list_projects)
-        .get("/api/v1/projects/{project}", projects("getProject", "Retrieve a project"), get_project)
+        .get(
+            "/api/v1/projects/{project}",
+            projects("getProject", "Retrieve a project"),
+            get_project,
+        )
         .route(
             Method::POST,
             "/api/v1/conversations",
@@ -135,18 +139,14 @@ fn create_project(
     Ok(Reply::made(new, project))
 }
 
-fn list_projects(
-    context: &RequestContext,
-    _: NoParameters,
-    _: NoBody,
-) -> ApiResult<Listing<ProjectView>> {
+fn list_projects(context: &RequestContext, _: NoParameters) -> ApiResult<Listing<ProjectView>> {
     let only = context.caller.only_project();
     let mut found = context.engine().projects()?;
     found.retain(|project| only.as_ref().is_none_or(|only| *only == project.id));
     Ok(Reply::ok(Listing::all(found)))
 }
 
-fn get_project(context: &RequestContext, _: ProjectPath, _: NoBody) -> ApiResult<ProjectView> {
+fn get_project(context: &RequestContext, _: ProjectPath) -> ApiResult<ProjectView> {
     Ok(Reply::ok(context.engine().project(context.project())?))
 }
 
@@ -158,11 +158,7 @@ fn create(
     context.created(context.engine().create_conversation(&context.call, request)?)
 }
 
-fn list(
-    context: &RequestContext,
-    query: ConversationsQuery,
-    _: NoBody,
-) -> ApiResult<List<ConversationView>> {
+fn list(context: &RequestContext, query: ConversationsQuery) -> ApiResult<List<ConversationView>> {
     let (page, include_archived) = (query.page(), query.archived.unwrap_or(false));
     let order = query.order.unwrap_or(ConversationOrder::Made);
     let found = match order {
@@ -182,11 +178,7 @@ fn list(
     context.ok(found)
 }
 
-fn get(
-    context: &RequestContext,
-    path: ConversationPath,
-    _: NoBody,
-) -> ApiResult<Answer<ConversationView>> {
+fn get(context: &RequestContext, path: ConversationPath) -> ApiResult<Answer<ConversationView>> {
     context.ok(context.engine().conversation(&context.call, &path.conversation_id)?)
 }
 

@@ -11,7 +11,7 @@ use tine_core::{ConversationId, EntityId, Timestamp};
 use super::{List, parameters};
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Entities";
 
@@ -121,8 +121,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
                 .example(r#"{"observations": ["obs_00000000000000000000000000000000_1"]}"#),
             separate,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/entities/{entity}",
             about("deleteEntity", "Hide an entity from listings"),
             delete,
@@ -136,7 +135,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/timeline", about("getTimeline", "List dated facts, in order"), timeline)
 }
 
-fn list(context: &RequestContext, query: EntitiesQuery, _: NoBody) -> ApiResult<List<EntityView>> {
+fn list(context: &RequestContext, query: EntitiesQuery) -> ApiResult<List<EntityView>> {
     let page = query.page();
     let wanted = EntityQuery {
         entity_type: query.entity_type,
@@ -151,7 +150,7 @@ fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
     Ok(text.map(|text| moment(field, text)).transpose()?)
 }
 
-fn get(context: &RequestContext, query: EntityAsOf, _: NoBody) -> ApiResult<Answer<EntityView>> {
+fn get(context: &RequestContext, query: EntityAsOf) -> ApiResult<Answer<EntityView>> {
     let as_of = AsOf {
         observed: time("at", query.at.as_deref())?,
         stored: time("at_stored", query.at_stored.as_deref())?,
@@ -159,7 +158,7 @@ fn get(context: &RequestContext, query: EntityAsOf, _: NoBody) -> ApiResult<Answ
     context.ok(context.engine().entity(&context.call, query.entity, as_of)?)
 }
 
-fn slots(context: &RequestContext, query: SlotsQuery, _: NoBody) -> ApiResult<List<EntityView>> {
+fn slots(context: &RequestContext, query: SlotsQuery) -> ApiResult<List<EntityView>> {
     let (conversation, turn) = (&query.conversation_id, &query.turn_id);
     context.list(context.engine().slots(&context.call, conversation, turn)?)
 }
@@ -167,7 +166,6 @@ fn slots(context: &RequestContext, query: SlotsQuery, _: NoBody) -> ApiResult<Li
 fn observations(
     context: &RequestContext,
     query: ObservationsQuery,
-    _: NoBody,
 ) -> ApiResult<List<ObservationView>> {
     let page = query.page();
     context.ok(context.engine().observations(&context.call, query.entity, page)?)
@@ -176,7 +174,6 @@ fn observations(
 fn provenance(
     context: &RequestContext,
     query: ProvenanceQuery,
-    _: NoBody,
 ) -> ApiResult<List<FieldProvenance>> {
     let field = query.field.as_deref();
     context.list(context.engine().field_provenance(&context.call, query.entity, field)?)
@@ -209,7 +206,7 @@ fn separate(
     context.ok(context.engine().separate_entity(&context.call, request)?)
 }
 
-fn delete(context: &RequestContext, path: EntityPath, _: NoBody) -> ApiResult<Answer<EntityView>> {
+fn delete(context: &RequestContext, path: EntityPath) -> ApiResult<Answer<EntityView>> {
     context.ok(context.engine().set_entity_deleted(&context.call, path.entity, true)?)
 }
 
@@ -221,11 +218,7 @@ fn restore(
     context.ok(context.engine().set_entity_deleted(&context.call, path.entity, false)?)
 }
 
-fn timeline(
-    context: &RequestContext,
-    query: TimelineQuery,
-    _: NoBody,
-) -> ApiResult<List<TimelineEntry>> {
+fn timeline(context: &RequestContext, query: TimelineQuery) -> ApiResult<List<TimelineEntry>> {
     let (from, to) = (time("from", query.from.as_deref())?, time("to", query.to.as_deref())?);
     context.ok(context.engine().timeline(&context.call, from, to, query.page())?)
 }

@@ -14,7 +14,7 @@ use super::{List, ProjectQuery, SourcePath, parameters};
 use crate::access::Access;
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, Reply, RequestContext, Routes};
+use crate::route::{ApiResult, Reply, RequestContext, Routes};
 
 const TAG: &str = "Interpretations";
 
@@ -132,11 +132,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/prompts/{hash}", about("getPrompt", "Retrieve a prompt by its hash"), prompt)
 }
 
-fn list(
-    context: &RequestContext,
-    query: RunsQuery,
-    _: NoBody,
-) -> ApiResult<List<InterpretationView>> {
+fn list(context: &RequestContext, query: RunsQuery) -> ApiResult<List<InterpretationView>> {
     let wanted = RunQuery { source: None, open: query.open.unwrap_or(false) };
     context.ok(context.engine().interpretations(&context.call, wanted, query.page())?)
 }
@@ -144,7 +140,6 @@ fn list(
 fn of_source(
     context: &RequestContext,
     query: SourceRunsQuery,
-    _: NoBody,
 ) -> ApiResult<List<InterpretationView>> {
     let wanted = RunQuery { source: Some(query.source), open: query.open.unwrap_or(false) };
     context.ok(context.engine().interpretations(&context.call, wanted, query.page())?)
@@ -174,18 +169,13 @@ fn interpret(
     context.created(made)
 }
 
-fn queue(
-    context: &RequestContext,
-    _: ProjectQuery,
-    _: NoBody,
-) -> ApiResult<Answer<QueueStatus>> {
+fn queue(context: &RequestContext, _: ProjectQuery) -> ApiResult<Answer<QueueStatus>> {
     context.ok(context.engine().interpretation_queue(&context.call)?)
 }
 
 fn get(
     context: &RequestContext,
     query: RunQueryParameters,
-    _: NoBody,
 ) -> ApiResult<Answer<InterpretationView>> {
     let run = query.interpretation;
     let found = match query.wait.unwrap_or(false) {
@@ -232,13 +222,12 @@ fn retry(
 fn compare(
     context: &RequestContext,
     query: RunComparisonQuery,
-    _: NoBody,
 ) -> ApiResult<Answer<RunComparison>> {
     let pair = RunPair { before: query.interpretation, after: query.with };
     context.ok(context.engine().compare_interpretations(&context.call, pair)?)
 }
 
-fn prompt(context: &RequestContext, path: PromptPath, _: NoBody) -> ApiResult<Answer<Prompt>> {
+fn prompt(context: &RequestContext, path: PromptPath) -> ApiResult<Answer<Prompt>> {
     let prompt = context.engine().prompt(&context.call, path.hash)?;
     Ok(Reply::ok(context.answer(Prompt { prompt_hash: path.hash.to_hex(), prompt })))
 }

@@ -8,7 +8,7 @@ use tine_core::ConversationId;
 use super::{NoParameters, parameters};
 use crate::access::Access;
 use crate::openapi::Operation;
-use crate::route::{ApiResult, NoBody, Reply, RequestContext, Routes};
+use crate::route::{ApiResult, Reply, RequestContext, Routes};
 
 const TAG: &str = "Store";
 
@@ -21,17 +21,15 @@ parameters!(StatsQuery {
 });
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    routes
-        .get("/api/v1/stats", Operation::new(TAG, "getStats", "Retrieve totals"), stats)
-        .route(
-            Method::POST,
-            "/api/v1/verify",
-            Operation::new(TAG, "verifyStore", "Recompute every hash of the store").reads(),
-            verify,
-        )
+    routes.get("/api/v1/stats", Operation::new(TAG, "getStats", "Retrieve totals"), stats).route(
+        Method::POST,
+        "/api/v1/verify",
+        Operation::new(TAG, "verifyStore", "Recompute every hash of the store").reads(),
+        verify,
+    )
 }
 
-fn stats(context: &RequestContext, query: StatsQuery, _: NoBody) -> ApiResult<Answer<Stats>> {
+fn stats(context: &RequestContext, query: StatsQuery) -> ApiResult<Answer<Stats>> {
     let id = query.conversation_id.as_ref();
     let mut stats = context.engine().stats(&context.call, id)?;
     if query.usage.unwrap_or(id.is_some()) {

@@ -1,6 +1,5 @@
 //! Models, and their replies in progress.
 
-use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_api::{Answer, Listing};
@@ -9,7 +8,7 @@ use tine_core::{ErrorKind, TurnId};
 use super::{List, NoParameters, ProjectQuery, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, Reply, RequestContext, Routes};
+use crate::route::{ApiResult, Reply, RequestContext, Routes};
 use crate::running_replies::RunningReply;
 
 const TAG: &str = "Models";
@@ -37,15 +36,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get("/api/v1/models", about("listModels", "List the configured models"), list)
         .get("/api/v1/replies", about("listReplies", "List replies in progress"), replies)
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/replies/{turn}",
             about("stopReply", "Stop a reply; the text so far is kept"),
             stop,
         )
 }
 
-fn list(context: &RequestContext, _: NoParameters, _: NoBody) -> ApiResult<Listing<Model>> {
+fn list(context: &RequestContext, _: NoParameters) -> ApiResult<Listing<Model>> {
     let models = context.app.options.models.iter().enumerate();
     let models = models.map(|(at, (name, model))| Model {
         name: name.clone(),
@@ -56,15 +54,11 @@ fn list(context: &RequestContext, _: NoParameters, _: NoBody) -> ApiResult<Listi
     Ok(Reply::ok(Listing::all(models.collect())))
 }
 
-fn replies(
-    context: &RequestContext,
-    _: ProjectQuery,
-    _: NoBody,
-) -> ApiResult<List<RunningReply>> {
+fn replies(context: &RequestContext, _: ProjectQuery) -> ApiResult<List<RunningReply>> {
     context.list(context.app.replies.of(context.project()))
 }
 
-fn stop(context: &RequestContext, path: ReplyPath, _: NoBody) -> ApiResult<Answer<RunningReply>> {
+fn stop(context: &RequestContext, path: ReplyPath) -> ApiResult<Answer<RunningReply>> {
     let turn: Option<TurnId> = path.turn.parse().ok();
     let stopped = turn.and_then(|turn| context.app.replies.stop(context.project(), turn));
     context.ok(stopped.ok_or_else(|| {

@@ -8,7 +8,7 @@ use tine_core::{ConversationId, ErrorKind};
 use super::{List, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Operations";
 
@@ -46,11 +46,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(
-    context: &RequestContext,
-    query: OperationsQuery,
-    _: NoBody,
-) -> ApiResult<List<OperationView>> {
+fn list(context: &RequestContext, query: OperationsQuery) -> ApiResult<List<OperationView>> {
     let id = &query.conversation_id;
     context.ok(context.engine().operations(&context.call, id, query.page())?)
 }

@@ -11,7 +11,7 @@ use tine_core::facts::Schema;
 
 use super::{List, ProjectQuery, parameters};
 use crate::openapi::Operation;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Relationships";
 
@@ -83,8 +83,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
                 .example(RELATE),
             create,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/relationships",
             about("deleteRelationship", "Delete a relationship; undo restores it"),
             delete,
@@ -110,11 +109,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(
-    context: &RequestContext,
-    query: RelationshipsQuery,
-    _: NoBody,
-) -> ApiResult<List<RelationshipView>> {
+fn list(context: &RequestContext, query: RelationshipsQuery) -> ApiResult<List<RelationshipView>> {
     let page = query.page();
     let end = EndIds {
         entity_id: query.entity_id,
@@ -140,11 +135,7 @@ fn create(
     context.made(made.outcome == Some(Outcome::Created), made)
 }
 
-fn delete(
-    context: &RequestContext,
-    query: RelationshipEnds,
-    _: NoBody,
-) -> ApiResult<Answer<Removed>> {
+fn delete(context: &RequestContext, query: RelationshipEnds) -> ApiResult<Answer<Removed>> {
     let source = EndIds {
         entity_id: query.source_entity_id,
         turn_id: query.source_turn_id,
@@ -169,7 +160,7 @@ fn delete(
     context.ok(Removed { deleted: true })
 }
 
-fn list_schemas(context: &RequestContext, _: ProjectQuery, _: NoBody) -> ApiResult<List<Schema>> {
+fn list_schemas(context: &RequestContext, _: ProjectQuery) -> ApiResult<List<Schema>> {
     context.list(context.engine().schemas(&context.call)?)
 }
 
@@ -181,6 +172,6 @@ fn register(
     context.created(context.engine().register_schema(&context.call, request)?)
 }
 
-fn get_schema(context: &RequestContext, path: SchemaPath, _: NoBody) -> ApiResult<Answer<Schema>> {
+fn get_schema(context: &RequestContext, path: SchemaPath) -> ApiResult<Answer<Schema>> {
     context.ok(context.engine().schema(&context.call, &path.entity_type, path.version)?)
 }

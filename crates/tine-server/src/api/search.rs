@@ -1,12 +1,12 @@
 //! Full-text search.
 
 use tine_api::bodies::Speaker;
-use tine_api::{Answer, SearchPage, SearchQuery};
+use tine_api::{Answer, Page, SearchPage, SearchQuery};
 use tine_core::{ConversationId, Timestamp};
 
 use super::parameters;
 use crate::openapi::Operation;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 parameters!(paged SearchParameters {
     /// The query: words, `"phrases"`, prefixes (`word*`), `OR` between terms, and `-` to exclude a
@@ -33,11 +33,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("/api/v1/search", about, search)
 }
 
-fn search(
-    context: &RequestContext,
-    query: SearchParameters,
-    _: NoBody,
-) -> ApiResult<Answer<SearchPage>> {
+fn search(context: &RequestContext, query: SearchParameters) -> ApiResult<Answer<SearchPage>> {
+    let Page { cursor, limit } = query.page();
     let tags = query.tag.as_deref().unwrap_or_default().split(',').map(str::trim);
     let request = SearchQuery {
         words: query.q,
@@ -48,8 +45,8 @@ fn search(
         to: query.until,
         tags: tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         archived: query.archived.unwrap_or(false),
-        cursor: query.cursor,
-        limit: query.limit,
+        cursor,
+        limit,
     };
     context.ok(context.engine().search(&context.call, request)?)
 }

@@ -6,7 +6,7 @@ use tine_api::{Answer, Purge, PurgeTarget, Purged, SourceView};
 
 use super::{List, PageQuery, SourcePath};
 use crate::openapi::Operation;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Sources";
 
@@ -27,19 +27,15 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(context: &RequestContext, query: PageQuery, _: NoBody) -> ApiResult<List<SourceView>> {
+fn list(context: &RequestContext, query: PageQuery) -> ApiResult<List<SourceView>> {
     context.ok(context.engine().sources(&context.call, query.page())?)
 }
 
-fn get(context: &RequestContext, path: SourcePath, _: NoBody) -> ApiResult<Answer<SourceView>> {
+fn get(context: &RequestContext, path: SourcePath) -> ApiResult<Answer<SourceView>> {
     context.ok(context.engine().source(&context.call, path.source)?)
 }
 
-fn purge(
-    context: &RequestContext,
-    path: SourcePath,
-    body: PurgeBody,
-) -> ApiResult<Answer<Purged>> {
+fn purge(context: &RequestContext, path: SourcePath, body: PurgeBody) -> ApiResult<Answer<Purged>> {
     let request = Purge { target: PurgeTarget::Source(path.source), confirm: body.confirm };
     context.ok(context.engine().purge(&context.call, request)?)
 }

@@ -6,7 +6,7 @@ use tine_core::{ConversationId, ErrorKind};
 use super::{List, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 pub(crate) const TAG: &str = "Sync";
 
@@ -48,7 +48,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn logs(context: &RequestContext, query: LogsQuery, _: NoBody) -> ApiResult<List<LogEnd>> {
+fn logs(context: &RequestContext, query: LogsQuery) -> ApiResult<List<LogEnd>> {
     let (engine, call) = (context.engine(), &context.call);
     let page = query.page();
     let found = match query.conversation_id {
@@ -62,11 +62,7 @@ fn logs(context: &RequestContext, query: LogsQuery, _: NoBody) -> ApiResult<List
     context.ok(found)
 }
 
-fn hashes(
-    context: &RequestContext,
-    query: LogHashesQuery,
-    _: NoBody,
-) -> ApiResult<Answer<LogHashes>> {
+fn hashes(context: &RequestContext, query: LogHashesQuery) -> ApiResult<Answer<LogHashes>> {
     let entries: Vec<u64> =
         query.seq.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| {
             let why = "`seq` must be numbers of entries, separated by commas, such as 1,5,9";
@@ -81,11 +77,7 @@ fn hashes(
     context.ok(LogHashes { hashes })
 }
 
-fn merges(
-    context: &RequestContext,
-    query: LogMergesQuery,
-    _: NoBody,
-) -> ApiResult<Answer<LogMerges>> {
+fn merges(context: &RequestContext, query: LogMergesQuery) -> ApiResult<Answer<LogMerges>> {
     let after = query.behind.unwrap_or_default();
     context.ok(context.engine().log_merges(&context.call, &query.conversation_id, after)?)
 }

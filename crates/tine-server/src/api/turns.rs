@@ -4,9 +4,9 @@ use axum::http::Method;
 use tine_api::bodies::{self, ForkTurn, PurgeBody, Speaker};
 use tine_api::{
     Answer, Append, Appended, BranchTurnsQuery, BranchView, Delete, DeleteMode, Deleted, Edit,
-    Edited, Injected, MetadataPatch, OutlineColumns, OutlineQuery, Outcome, PathPage, PathQuery,
-    Purge, PurgeTarget, Purged, Selection, SplitDone, SplitTurn, Tail, TopologyPage, TopologyQuery,
-    TurnRef, TurnRings, TurnView, TurnWithRings, Window, WindowQuery,
+    Edited, Injected, MetadataPatch, Outcome, OutlineColumns, OutlineQuery, Page, PathPage,
+    PathQuery, Purge, PurgeTarget, Purged, Selection, SplitDone, SplitTurn, Tail, TopologyPage,
+    TopologyQuery, TurnRef, TurnRings, TurnView, TurnWithRings, Window, WindowQuery,
 };
 use tine_core::{Content, ConversationId, ErrorKind, Reference};
 use tine_formats::redact::Redacted;
@@ -16,7 +16,7 @@ use tine_formats::{redact, render};
 use super::{ConversationPath, List, parameters};
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes, etag};
+use crate::route::{ApiResult, RequestContext, Routes, etag};
 
 const TAG: &str = "Turns";
 
@@ -193,11 +193,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about("listTails", "List lines of turns that no branch leads to"),
             tails,
         )
-        .get(
-            "/api/v1/turns/{turn}",
-            about("getTurn", "Retrieve a turn and what it is about"),
-            get,
-        )
+        .get("/api/v1/turns/{turn}", about("getTurn", "Retrieve a turn and what it is about"), get)
         .get(
             "/api/v1/turns/{turn}/rings",
             about("getRings", "Retrieve the keywords, intent, facets and sentences of a turn"),
@@ -259,8 +255,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about("purgeTurn", "Permanently erase the content of a turn"),
             purge,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/turns/{turn}",
             about("deleteTurn", "Delete a turn; undo restores it"),
             delete,
@@ -279,8 +274,7 @@ fn append(
     mut request: Append,
 ) -> ApiResult<Answer<Appended>> {
     request.conversation = path.conversation_id;
-    let call = context
-        .redacting(|redacted| add(redacted, redact::messages(&mut request.messages)));
+    let call = context.redacting(|redacted| add(redacted, redact::messages(&mut request.messages)));
     let done = context.engine().append(&call, request)?;
     let new = done.turns.iter().any(|turn| turn.outcome == Some(Outcome::Created));
     let tag = etag(&done.branch);
@@ -295,13 +289,14 @@ pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
     }
 }
 
-fn list(context: &RequestContext, query: BranchTurns, _: NoBody) -> ApiResult<Answer<PathPage>> {
+fn list(context: &RequestContext, query: BranchTurns) -> ApiResult<Answer<PathPage>> {
+    let Page { cursor, limit } = query.page();
     let request = BranchTurnsQuery {
         conversation: query.conversation_id,
         branch: query.branch.unwrap_or_else(|| "main".to_owned()),
         role: query.role.map(Speaker::role),
-        cursor: query.cursor,
-        limit: query.limit,
+        cursor,
+        limit,
     };
     let (branch, found) = context.engine().branch_turns(&context.call, request)?;
     context.ok(found).map(|reply| reply.with_etag(etag(&branch)))
@@ -310,13 +305,13 @@ fn list(context: &RequestContext, query: BranchTurns, _: NoBody) -> ApiResult<An
 fn topology(
     context: &RequestContext,
     query: TopologyParameters,
-    _: NoBody,
 ) -> ApiResult<Answer<TopologyPage>> {
+    let Page { cursor, limit } = query.page();
     let request = TopologyQuery {
         conversation: query.conversation_id,
         under: query.under,
-        cursor: query.cursor,
-        limit: query.limit,
+        cursor,
+        limit,
         include_deleted: query.deleted.unwrap_or(false),
     };
     context.ok(context.engine().topology(&context.call, request)?)
@@ -325,7 +320,6 @@ fn topology(
 fn outline(
     context: &RequestContext,
     query: OutlineParameters,
-    _: NoBody,
 ) -> ApiResult<Answer<OutlineColumns>> {
     // The largest of these answers take megabytes each.
     let _permit = context.app.transfers.acquire()?;
@@ -334,7 +328,7 @@ fn outline(
     context.ok(context.engine().outline(&context.call, request)?.into())
 }
 
-fn tails(context: &RequestContext, path: ConversationPath, _: NoBody) -> ApiResult<List<Tail>> {
+fn tails(context: &RequestContext, path: ConversationPath) -> ApiResult<List<Tail>> {
     context.list(context.engine().tails(&context.call, &path.conversation_id)?)
 }
 
@@ -344,11 +338,7 @@ impl From<TurnPath> for TurnRef {
     }
 }
 
-fn get(
-    context: &RequestContext,
-    query: TurnQuery,
-    _: NoBody,
-) -> ApiResult<Answer<TurnWithRings>> {
+fn get(context: &RequestContext, query: TurnQuery) -> ApiResult<Answer<TurnWithRings>> {
     let engine = context.engine();
     let wanted = TurnRef { conversation: query.conversation_id, turn: query.turn };
     let found = engine.turn(&context.call, wanted)?;
@@ -362,7 +352,7 @@ fn get(
     context.ok(TurnWithRings { turn: found, rings })
 }
 
-fn rings(context: &RequestContext, path: TurnPath, _: NoBody) -> ApiResult<Answer<TurnRings>> {
+fn rings(context: &RequestContext, path: TurnPath) -> ApiResult<Answer<TurnRings>> {
     context.ok(context.engine().rings(&context.call, path.into())?)
 }
 
@@ -401,8 +391,8 @@ fn rendered(
     Ok(render::render(&whole, &options)?.into())
 }
 
-fn path(context: &RequestContext, query: PathParameters, _: NoBody) -> ApiResult<Answer<PathForm>> {
-    let engine = context.engine();
+fn path(context: &RequestContext, query: PathParameters) -> ApiResult<Answer<PathForm>> {
+    let (engine, Page { cursor, limit }) = (context.engine(), query.page());
     let (conversation, to) = (query.conversation_id, query.turn);
     let around = match (query.window, query.before, query.after) {
         (None, None, None) => None,
@@ -419,7 +409,6 @@ fn path(context: &RequestContext, query: PathParameters, _: NoBody) -> ApiResult
         return context.ok(PathForm::Window(engine.window(&context.call, request)?));
     }
     let selection = query.last.map_or(Selection::Whole, Selection::Last);
-    let (cursor, limit) = (query.cursor, query.limit);
     let request = PathQuery { conversation, to: Some(to), selection, cursor, limit };
     if let Some(format) = query.format {
         let rendered = rendered(context, request, format, query.max_tokens, query.open_calls)?;
@@ -428,15 +417,15 @@ fn path(context: &RequestContext, query: PathParameters, _: NoBody) -> ApiResult
     context.ok(PathForm::Path(engine.path(&context.call, request)?))
 }
 
-fn children(context: &RequestContext, path: TurnPath, _: NoBody) -> ApiResult<List<TurnView>> {
+fn children(context: &RequestContext, path: TurnPath) -> ApiResult<List<TurnView>> {
     context.list(context.engine().children(&context.call, path.into())?)
 }
 
-fn siblings(context: &RequestContext, path: TurnPath, _: NoBody) -> ApiResult<List<TurnView>> {
+fn siblings(context: &RequestContext, path: TurnPath) -> ApiResult<List<TurnView>> {
     context.list(context.engine().siblings(&context.call, path.into())?)
 }
 
-fn versions(context: &RequestContext, path: TurnPath, _: NoBody) -> ApiResult<List<TurnView>> {
+fn versions(context: &RequestContext, path: TurnPath) -> ApiResult<List<TurnView>> {
     context.list(context.engine().versions(&context.call, path.into())?)
 }
 
@@ -446,11 +435,7 @@ fn turn_of(context: &RequestContext, path: TurnPath) -> TurnRef {
     TurnRef { conversation: path.conversation_id.or_else(in_body), turn: path.turn }
 }
 
-fn fork(
-    context: &RequestContext,
-    path: TurnPath,
-    body: ForkTurn,
-) -> ApiResult<Answer<BranchView>> {
+fn fork(context: &RequestContext, path: TurnPath, body: ForkTurn) -> ApiResult<Answer<BranchView>> {
     let made = context.engine().fork(&context.call, body.into_fork(turn_of(context, path)))?;
     let tag = etag(&made);
     context.created(made).map(|reply| reply.with_etag(tag))
@@ -487,11 +472,7 @@ fn purge(context: &RequestContext, path: TurnPath, body: PurgeBody) -> ApiResult
     context.ok(context.engine().purge(&context.call, Purge { target, confirm: body.confirm })?)
 }
 
-fn delete(
-    context: &RequestContext,
-    query: DeleteParameters,
-    _: NoBody,
-) -> ApiResult<Answer<Deleted>> {
+fn delete(context: &RequestContext, query: DeleteParameters) -> ApiResult<Answer<Deleted>> {
     let request = Delete {
         turn: TurnRef { conversation: query.conversation_id, turn: query.turn },
         mode: match query.mode.unwrap_or(DeleteScope::Cascade) {

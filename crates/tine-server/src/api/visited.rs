@@ -11,7 +11,7 @@ use tine_core::{ConversationId, ErrorKind, TurnId};
 use super::ConversationPath;
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{ApiResult, NoBody, RequestContext, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 use crate::visited::VisitedKey;
 
 const PATH: &str = "/api/v1/conversations/{conversation_id}/visited";
@@ -40,11 +40,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn get(
-    context: &RequestContext,
-    path: ConversationPath,
-    _: NoBody,
-) -> ApiResult<Answer<VisitedLeaves>> {
+fn get(context: &RequestContext, path: ConversationPath) -> ApiResult<Answer<VisitedLeaves>> {
     update(context, path, BTreeMap::new())
 }
 
