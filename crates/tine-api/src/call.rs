@@ -136,7 +136,7 @@ impl<T> Listing<T> {
 pub enum Outcome {
     /// Created by this call.
     Created,
-    /// It existed; time and metadata sent with it were ignored.
+    /// Reused: it existed before. The time and metadata of the request were ignored.
     Reused,
 }
 

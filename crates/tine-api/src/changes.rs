@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde::{Deserializer, Serializer};
-use tine_core::json::{self, Json, Object};
+use tine_core::json::{self, Json};
 use tine_core::request::{limits_or_stored, refuse};
 use tine_core::{
     Body, BranchId, ConversationId, Message, Name, Reference, Timestamp, TurnHash, TurnId,
@@ -13,7 +13,7 @@ use tine_core::{
 
 use crate::bodies::{
     ContentForm, FreeForm, MessageForm, Speaker, content_json, message, message_json, messages,
-    or_true, present, request_form, written_as, yes,
+    object_of, or_true, present, request_form, written_as, yes,
 };
 use crate::{Error, TurnRef, TurnView, unset_conversation, unset_turn};
 
@@ -35,13 +35,13 @@ pub struct Append {
     pub conversation: ConversationId,
     /// In order; at least one.
     pub messages: Vec<Message>,
-    /// Where to start: a turn or `root`; the branch's tip by default.
+    /// The turn to append to, or `root`; the tip of the branch by default.
     pub parent: Option<Reference>,
     /// The branch that follows, by name or id; `main` by default.
     pub branch: Option<String>,
-    /// Where the caller expects the branch to end.
+    /// The expected tip of the branch; a different tip is a conflict.
     pub expected_tip: Option<Reference>,
-    /// What to do when it does not.
+    /// How to resolve a conflict.
     pub on_conflict: OnConflict,
     /// Whether equal turns are reused instead of made again.
     pub reuse: bool,
@@ -139,20 +139,16 @@ impl TryFrom<AppendJson> for Append {
             }
             (Some(given), false) => messages(given.into_iter().map(|it| it.0).collect(), &limits)?,
             (None, _) => {
-                let mut fields = Object::new();
-                let mut set = |name: &str, value: Option<Json>| {
-                    if let Some(value) = value {
-                        fields.insert(name, value);
-                    }
-                };
-                set("role", form.role.map(|role| Json::from(role.as_str())));
-                set("content", form.content.map(|it| it.0));
-                set("tool_calls", form.tool_calls.map(|it| it.0));
-                set("tool_call_id", form.tool_call_id.map(Json::from));
-                set("created_at", form.created_at.map(Json::from));
-                set("status", form.status.map(Json::from));
-                set("metadata", form.metadata.map(|it| it.0));
-                vec![message(fields.into(), 0, &limits)?]
+                let fields = object_of([
+                    ("role", form.role.map(|role| Json::from(role.as_str()))),
+                    ("content", form.content.map(|it| it.0)),
+                    ("tool_calls", form.tool_calls.map(|it| it.0)),
+                    ("tool_call_id", form.tool_call_id.map(Json::from)),
+                    ("created_at", form.created_at.map(Json::from)),
+                    ("status", form.status.map(Json::from)),
+                    ("metadata", form.metadata.map(|it| it.0)),
+                ]);
+                vec![message(fields, 0, &limits)?]
             }
         };
         Ok(Append {
@@ -206,13 +202,13 @@ pub struct Appended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Branch")]
 pub struct BranchView {
-    /// Its conversation.
+    /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its id, which survives renaming.
+    /// The id of the branch; it does not change when the branch is renamed.
     #[serde(rename = "branch_id")]
     pub id: BranchId,
-    /// Its name.
+    /// The name of the branch.
     pub name: Name,
     /// The turn it ends on; `null` is the root.
     pub tip: Option<TurnId>,
@@ -343,9 +339,9 @@ pub struct SplitDone {
     /// The turn that is now shown as two.
     #[serde(rename = "split")]
     pub whole: TurnId,
-    /// Its first half.
+    /// The first half.
     pub left: TurnView,
-    /// Its second half.
+    /// The second half.
     pub right: TurnView,
 }
 
@@ -425,7 +421,7 @@ pub struct MetadataPatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Bookmark")]
 pub struct BookmarkView {
-    /// Its name.
+    /// The name of the bookmark.
     pub name: Name,
     /// The turn's conversation.
     #[serde(rename = "conversation_id")]

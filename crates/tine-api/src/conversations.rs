@@ -19,7 +19,7 @@ use crate::unset_conversation;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Project")]
 pub struct ProjectView {
-    /// Its id.
+    /// The id of the project.
     #[serde(rename = "project_id")]
     pub id: ProjectId,
     /// When it was made; `null` for `default` while it is empty.
@@ -135,21 +135,21 @@ impl fmt::Debug for WantedMetadata {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "ConversationJson", into = "ConversationJson")]
 pub struct ConversationView {
-    /// Its project. The JSON form leaves it to the answer around it.
+    /// The project. Answers have it once, beside the conversation.
     pub project: ProjectId,
-    /// Its id.
+    /// The id of the conversation.
     pub id: ConversationId,
     /// The hash of its root.
     pub root_hash: RootHash,
-    /// Its root; `None` once it was purged.
+    /// The root; `None` if it was purged.
     pub root: Option<Root>,
-    /// Its title.
+    /// The title of the conversation.
     pub title: Option<String>,
     /// Free-form data.
     pub metadata: Json,
     /// When it was created.
     pub created_at: Timestamp,
-    /// What it was derived from.
+    /// What the conversation was derived from.
     pub derived_from: Option<DerivedFrom>,
     /// Whether it is hidden from listings.
     pub archived: bool,
@@ -179,7 +179,7 @@ pub fn active_at(metadata: &Json, created: Timestamp, changed: Timestamp) -> Tim
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Conversation")]
 struct ConversationJson {
-    /// Its id.
+    /// The id of the conversation.
     conversation_id: ConversationId,
     /// The hash of its root.
     root_hash: RootHash,
@@ -189,7 +189,7 @@ struct ConversationJson {
     #[serde(with = "json::exact")]
     #[schemars(with = "serde_json::Value")]
     config: Json,
-    /// Its title.
+    /// The title of the conversation.
     title: Option<String>,
     /// Free-form data.
     #[serde(with = "json::exact")]
@@ -202,7 +202,7 @@ struct ConversationJson {
     /// When it was last active: when it was changed or, until the first change after an import,
     /// when its last message was sent.
     active_at: Timestamp,
-    /// What it was derived from.
+    /// What the conversation was derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     derived_from: Option<DerivedFrom>,
     /// Whether it is hidden from listings.

@@ -143,10 +143,10 @@ pub struct ErrorDetails {
     /// Everything that an ambiguous reference could mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// Where the branch of a lost race ends.
+    /// The actual tip of the branch, if the expected one is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_tip: Option<ActualTip>,
-    /// What refers to the record that should be removed.
+    /// The records that refer to the one to be removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Referrer>,
     /// Later operations that depend on the one that should be undone.
@@ -217,6 +217,6 @@ pub struct ActualTip {
 pub struct Referrer {
     /// The kind of record.
     pub what: String,
-    /// Its name or id.
+    /// The name or id of the record.
     pub name: String,
 }

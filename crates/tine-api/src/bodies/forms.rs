@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::json::{Json, Object};
 use tine_core::{ConversationId, Name, Reference, Role, SourceId};
 
 use super::messages::ContentForm;
-use super::{FreeForm, message};
+use super::{FreeForm, message, object_of};
 use crate::{Append, Error, Fork, ForkPoint, Reinterpret, Result, TurnRef};
 
 /// A request without fields of its own.
@@ -177,10 +176,8 @@ impl AskReply {
         limits: &tine_core::Limits,
     ) -> Result<Option<Append>> {
         let Some(FreeForm(content)) = self.content.take() else { return Ok(None) };
-        let mut fields = Object::new();
-        fields.insert("role", Role::User.as_str().into());
-        fields.insert("content", content);
-        let message = message(Json::from(fields), 0, limits)?;
+        let fields = [("role", Some(Role::User.as_str().into())), ("content", Some(content))];
+        let message = message(object_of(fields), 0, limits)?;
         let branch = Some(branch.to_owned());
         Ok(Some(Append { branch, reuse: false, ..Append::to(conversation.clone(), vec![message]) }))
     }

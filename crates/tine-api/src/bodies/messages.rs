@@ -62,22 +62,28 @@ pub fn message(given: Json, index: usize, limits: &Limits) -> Result<Message> {
     Message::single_from_request(given, limits).map_err(|error| Error::message(index, &error))
 }
 
+/// Returns an object of the members that are present.
+pub(crate) fn object_of<const N: usize>(members: [(&str, Option<Json>); N]) -> Json {
+    let mut object = Object::new();
+    for (name, value) in members {
+        if let Some(value) = value {
+            object.insert(name, value);
+        }
+    }
+    Json::Object(object)
+}
+
 /// Returns a message in the form in which requests hold it.
 pub(crate) fn message_json(message: &Message) -> Json {
-    let mut object = Object::new();
-    object.insert("role", message.role.as_str().into());
-    object.insert("content", content_json(&message.body));
-    if let Some(call) = &message.tool_call_id {
-        object.insert("tool_call_id", call.as_str().into());
-    }
-    if let Some(at) = message.created_at {
-        object.insert("created_at", at.to_string().into());
-    }
-    object.insert("status", message.status.as_str().into());
-    if !message.metadata.is_empty() {
-        object.insert("metadata", message.metadata.to_json());
-    }
-    Json::from(object)
+    let metadata = (!message.metadata.is_empty()).then(|| message.metadata.to_json());
+    object_of([
+        ("role", Some(message.role.as_str().into())),
+        ("content", Some(content_json(&message.body))),
+        ("tool_call_id", message.tool_call_id.as_deref().map(Json::from)),
+        ("created_at", message.created_at.map(|at| at.to_string().into())),
+        ("status", Some(message.status.as_str().into())),
+        ("metadata", metadata),
+    ])
 }
 
 /// Returns the content of a body: plain text as a string, so that it does not grow.

@@ -25,7 +25,7 @@ use tine_core::{ErrorKind, Timestamp, facts};
 
 pub use envelope::{CallFields, Request, RequestBody};
 pub use forms::*;
-pub(crate) use messages::{ContentForm, MessageForm, content_json, message_json};
+pub(crate) use messages::{ContentForm, MessageForm, content_json, message_json, object_of};
 pub use messages::{message, messages};
 pub(crate) use store::decoded;
 pub use store::{Store, StoreParts};

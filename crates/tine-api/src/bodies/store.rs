@@ -11,7 +11,7 @@ use tine_core::facts::observation;
 use tine_core::json::{Json, Object};
 use tine_core::{ErrorKind, Reference, SourceId};
 
-use super::{FreeForm, object_or_null, observed_at};
+use super::{FreeForm, object_of, object_or_null, observed_at};
 use crate::knowledge::RelationshipOfStore;
 use crate::{Error, Interpret, NewFact, NewRelationship, NewSource, Result, StoreFacts};
 
@@ -247,19 +247,14 @@ fn fact(FreeForm(given): FreeForm) -> Result<NewFact> {
 }
 
 fn fact_json(fact: NewFact) -> FreeForm {
-    let mut members = Object::new();
-    let mut put = |name: &str, value: Option<Json>| {
-        if let Some(value) = value {
-            members.insert(name, value);
-        }
-    };
-    put("entity_type", Some(fact.entity_type.into()));
-    put("entity_id", fact.entity.map(|id| id.to_string().into()));
-    put("fields", Some(Json::Object(fact.fields)));
-    put("observed_at", fact.observed_at.map(|at| at.to_string().into()));
-    put("turn", fact.turn.as_ref().map(Reference::as_str).map(Json::from));
-    put("span", fact.span.map(|(start, end)| observation::span_json(&(start..end))));
-    put("priority", fact.priority.map(Json::from));
-    put("specificity", fact.specificity.map(Json::from));
-    FreeForm(Json::Object(members))
+    FreeForm(object_of([
+        ("entity_type", Some(fact.entity_type.into())),
+        ("entity_id", fact.entity.map(|id| id.to_string().into())),
+        ("fields", Some(Json::Object(fact.fields))),
+        ("observed_at", fact.observed_at.map(|at| at.to_string().into())),
+        ("turn", fact.turn.as_ref().map(Reference::as_str).map(Json::from)),
+        ("span", fact.span.map(|(start, end)| observation::span_json(&(start..end)))),
+        ("priority", fact.priority.map(Json::from)),
+        ("specificity", fact.specificity.map(Json::from)),
+    ]))
 }

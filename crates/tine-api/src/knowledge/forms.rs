@@ -7,13 +7,13 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema as JsonSchemaValue, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use tine_core::facts::{FieldKind, Schema, Strategy};
-use tine_core::json::{Json, Object};
+use tine_core::json::Json;
 use tine_core::request::limits_or_stored;
 use tine_core::{Reference, SourceId};
 
 use crate::bodies::{
     ContentForm, FreeForm, MessageForm, Speaker, content_json, decoded, message, message_json,
-    messages, object_or_null, request_form, size, written_as,
+    messages, object_of, object_or_null, request_form, size, written_as,
 };
 use crate::{End, Error, Interpret, NewRelationship, NewSchema, NewSource, Result, StoreTurn};
 
@@ -184,25 +184,21 @@ impl TryFrom<StoreTurnJson> for StoreTurn {
             ("turn_number", form.turn_number.map(|handle| handle.0)),
         ])?;
         let created_at = one_of([("created_at", form.created_at), ("timestamp", form.timestamp)])?;
-        let mut fields = Object::new();
-        let mut set = |name: &str, value: Option<Json>| {
-            if let Some(value) = value {
-                fields.insert(name, value);
-            }
-        };
-        set("role", Some(form.role.as_str().into()));
-        set("content", Some(form.content.0));
-        set("tool_call_id", form.tool_call_id.map(Json::from));
-        set("created_at", created_at.map(Json::from));
-        set("status", form.status.map(Json::from));
-        set("metadata", form.metadata.map(|metadata| metadata.0));
+        let fields = object_of([
+            ("role", Some(form.role.as_str().into())),
+            ("content", Some(form.content.0)),
+            ("tool_call_id", form.tool_call_id.map(Json::from)),
+            ("created_at", created_at.map(Json::from)),
+            ("status", form.status.map(Json::from)),
+            ("metadata", form.metadata.map(|metadata| metadata.0)),
+        ]);
         let index = form.history.len();
         let history = form.history.into_iter().map(|message| message.0).collect();
         let history = messages(history, &limits)?;
         Ok(StoreTurn {
             conversation,
             turn_id,
-            message: message(fields.into(), index, &limits)?,
+            message: message(fields, index, &limits)?,
             branch,
             parent: form.parent,
             parent_message: form.parent_message_id,
@@ -537,12 +533,13 @@ impl TryFrom<NewSchemaJson> for NewSchema {
 
     fn try_from(form: NewSchemaJson) -> Result<Self> {
         let identity = form.identity.into_iter().map(Json::from).collect();
-        let mut members = Object::new();
-        members.insert("entity_type", form.entity_type.into());
-        members.insert("description", form.description.into());
-        members.insert("fields", form.fields.0);
-        members.insert("identity", Json::Array(identity));
-        Ok(NewSchema { schema: Schema::from_json(&Json::Object(members))? })
+        let schema = object_of([
+            ("entity_type", Some(form.entity_type.into())),
+            ("description", form.description.map(Json::from)),
+            ("fields", Some(form.fields.0)),
+            ("identity", Some(Json::Array(identity))),
+        ]);
+        Ok(NewSchema { schema: Schema::from_json(&schema)? })
     }
 }
 

@@ -166,7 +166,7 @@ pub struct StoreCombined {
 /// Fields of one entity.
 #[derive(Clone, Debug)]
 pub struct NewFact {
-    /// Its type.
+    /// The type of the entity.
     pub entity_type: String,
     /// The entity, if the caller knows it.
     pub entity: Option<EntityId>,
@@ -218,11 +218,11 @@ pub enum End {
 /// A relationship to be made.
 #[derive(Clone, Debug)]
 pub struct NewRelationship {
-    /// Its type, one of the eight.
+    /// The type: one of the eight.
     pub relation: String,
-    /// From.
+    /// The source.
     pub source: End,
-    /// To.
+    /// The target.
     pub target: End,
     /// Free-form data; `null` or an object.
     pub metadata: Json,

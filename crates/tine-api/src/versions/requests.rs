@@ -156,7 +156,7 @@ pub enum Take {
 pub struct Decision {
     /// The entity.
     pub entity: EntityId,
-    /// Its field.
+    /// The field.
     pub field: String,
     /// The value to take.
     pub take: Take,
@@ -266,7 +266,7 @@ pub enum BlameOf {
     Field {
         /// The entity.
         entity: EntityId,
-        /// Its field.
+        /// The field.
         field: String,
     },
     /// A piece of text.
@@ -285,13 +285,13 @@ pub struct BlameQuery {
 /// A condition on a prefix of a path.
 #[derive(Clone, Debug)]
 pub enum Predicate {
-    /// Its text contains this.
+    /// The text contains this of the entity.
     Contains(String),
     /// A field has this value; `None` for any.
     Fact {
         /// The entity.
         entity: EntityId,
-        /// Its field.
+        /// The field.
         field: String,
         /// The value.
         value: Option<Json>,
