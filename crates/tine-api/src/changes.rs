@@ -13,7 +13,7 @@ use tine_core::{
 
 use crate::bodies::{
     ContentForm, FreeForm, MessageForm, Speaker, content_json, message, message_json, messages,
-    object_of, or_true, present, request_form, written_as, yes,
+    object_of, or_true, present, request_form, size, written_as, yes,
 };
 use crate::{Error, TurnRef, TurnView, unset_conversation, unset_turn};
 
@@ -283,6 +283,7 @@ pub struct Edit {
     /// Whether to reuse an existing sibling with equal content; `true` by default.
     #[serde(default = "yes", deserialize_with = "or_true")]
     #[schemars(with = "Option<bool>", default = "Option::<bool>::default")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub reuse: bool,
 }
 
@@ -329,8 +330,13 @@ pub struct SplitTurn {
     #[serde(skip, default = "unset_turn")]
     pub turn: TurnRef,
     /// The length of the first half, in Unicode scalar values.
+    #[serde(deserialize_with = "offset")]
     #[schemars(with = "u64")]
     pub offset: usize,
+}
+
+fn offset<'de, D: Deserializer<'de>>(input: D) -> Result<usize, D::Error> {
+    size("the offset", u64::deserialize(input)?).map_err(refuse)
 }
 
 /// What a split did.

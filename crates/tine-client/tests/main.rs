@@ -103,7 +103,7 @@ fn only_changes_with_a_key_are_retried() {
     let script = Script::of(vec![String::new()]);
     let broken = script.client().patch_conversation(&call, &trip(), hide()).expect_err("once");
     assert_eq!(broken.kind(), ErrorKind::Busy);
-    assert!(broken.to_string().contains("look whether the change was made"), "{broken}");
+    assert!(broken.to_string().contains("check whether the change was made"), "{broken}");
     assert_eq!(script.asked().len(), 1);
 
     let script = Script::of(vec![busy(), String::new(), conversation()]);
@@ -167,7 +167,7 @@ fn an_answer_of_another_server_is_not_accepted() {
     let refused = Script::of(vec![page]).client().conversation(&Call::by("x"), &trip());
     let refused = refused.expect_err("no conversation");
     assert_eq!(refused.kind(), ErrorKind::Internal);
-    assert!(refused.to_string().contains("not as Tine does"), "{refused}");
+    assert!(refused.to_string().contains("without an error of Tine"), "{refused}");
     let other = Script::of(vec![answer("200 OK", "", "{\"hello\":1}")]);
     let refused = other.client().conversation(&Call::by("x"), &trip()).expect_err("unreadable");
     assert_eq!(refused.kind(), ErrorKind::Internal);
@@ -244,7 +244,7 @@ fn an_untrusted_server_is_not_retried() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it is taken");
-        // Whoever came again would be waiting now.
+        // A retry would be waiting now.
         std::thread::sleep(std::time::Duration::from_millis(300));
         listener.set_nonblocking(true).expect("it can be asked");
         listener.accept().is_err()
@@ -252,6 +252,6 @@ fn an_untrusted_server_is_not_retried() {
     let client = Client::new(&url).expect("this machine knows authorities");
     let refused = client.conversation(&Call::by("x"), &trip()).expect_err("no TLS there");
     assert_eq!(refused.kind(), ErrorKind::Invalid);
-    assert!(refused.to_string().contains("cannot be trusted"), "{refused}");
+    assert!(refused.to_string().contains("is not trusted"), "{refused}");
     assert!(server.join().expect("it ends"), "it was asked again");
 }
