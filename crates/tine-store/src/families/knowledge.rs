@@ -7,7 +7,7 @@ use tine_core::facts::{Observation, RunStatus, Schema, Slot};
 use tine_core::json::text_fields::{all_parsed, optional, parsed, text, texts};
 use tine_core::json::{Json, Object, object};
 use tine_core::{
-    ConversationId, Digest, EntityId, InterpretationId, ObservationId, SourceId, Timestamp, TurnId,
+    ConversationId, Digest, EntityId, InterpretationId, ObservationId, SourceId, Timestamp,
 };
 
 use super::{ConversationTag, Edge, FamilyRecord, IndexKey, RecordKey, parse};
