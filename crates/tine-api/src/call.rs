@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::{BranchId, ConversationId, ProjectId, Reference};
+use tine_core::{BranchId, ConversationId, EntityId, ProjectId, Reference, TurnId};
 
 /// Who calls, in which project, and with which key.
 #[derive(Clone, Debug)]
@@ -65,12 +65,30 @@ impl Call {
 }
 
 /// A turn by reference, with the conversation in which names are looked up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PutBookmark")]
 pub struct TurnRef {
-    /// The conversation in which hashes and names are looked up.
-    pub conversation: Option<ConversationId>,
-    /// The turn.
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, or `branch~N`.
     pub turn: Reference,
+    /// The conversation in which hashes and names are looked up.
+    #[serde(rename = "conversation_id", skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
+}
+
+/// Stands for the conversation of a request until the surface sets it from the path.
+pub(crate) fn unset_conversation() -> ConversationId {
+    ConversationId::from_stored("")
+}
+
+/// Stands for the turn of a request until the surface sets it from the path.
+pub(crate) fn unset_turn() -> TurnRef {
+    TurnRef::of(TurnId::from_bytes([0; 16]))
+}
+
+/// Stands for the entity of a request until the surface sets it from the path.
+pub(crate) fn unset_entity() -> EntityId {
+    EntityId::from_bytes([0; 16])
 }
 
 impl TurnRef {
@@ -118,7 +136,7 @@ impl<T> Listing<T> {
 pub enum Outcome {
     /// Created by this call.
     Created,
-    /// It existed; time and metadata sent with it were ignored.
+    /// Reused: it existed before. The time and metadata of the request were ignored.
     Reused,
 }
 

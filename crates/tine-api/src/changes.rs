@@ -4,14 +4,22 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde::{Deserializer, Serializer};
+use tine_core::json::{self, Json};
+use tine_core::request::{limits_or_stored, refuse};
 use tine_core::{
-    Body, BranchId, ConversationId, Json, Message, Name, Reference, Timestamp, TurnHash, TurnId,
+    Body, BranchId, ConversationId, Message, Name, Reference, Timestamp, TurnHash, TurnId,
 };
 
-use crate::{TurnRef, TurnView};
+use crate::bodies::{
+    ContentForm, FreeForm, MessageForm, Speaker, content_json, message, message_json, messages,
+    object_of, or_true, present, request_form, size, written_as, yes,
+};
+use crate::{Error, TurnRef, TurnView, unset_conversation, unset_turn};
 
 /// What to do when a branch does not end where the caller expected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum OnConflict {
     /// Refuse with `conflict` and the actual tip.
     #[default]
@@ -27,13 +35,13 @@ pub struct Append {
     pub conversation: ConversationId,
     /// In order; at least one.
     pub messages: Vec<Message>,
-    /// Where to start: a turn or `root`; the branch's tip by default.
+    /// The turn to append to, or `root`; the tip of the branch by default.
     pub parent: Option<Reference>,
     /// The branch that follows, by name or id; `main` by default.
     pub branch: Option<String>,
-    /// Where the caller expects the branch to end.
+    /// The expected tip of the branch; a different tip is a conflict.
     pub expected_tip: Option<Reference>,
-    /// What to do when it does not.
+    /// How to resolve a conflict.
     pub on_conflict: OnConflict,
     /// Whether equal turns are reused instead of made again.
     pub reuse: bool,
@@ -64,6 +72,112 @@ impl Append {
     }
 }
 
+request_form! { Append => AppendJson; }
+written_as! { Append => AppendJson; }
+
+/// Messages to be appended: a list, or the fields of a single message.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Append")]
+struct AppendJson {
+    /// The messages, in order; at least one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<MessageForm>>")]
+    messages: Option<Vec<FreeForm>>,
+    /// The role of a single message. Excludes `messages`, like the other fields of a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Speaker>,
+    /// The content of a single message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ContentForm>")]
+    content: Option<FreeForm>,
+    /// Tool calls in OpenAI's form; converted to blocks of type `tool-use`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<serde_json::Value>>")]
+    tool_calls: Option<FreeForm>,
+    /// The id of the tool call that the message answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    /// When the message was sent; the current time by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    /// `complete`, or `partial` for a stream that was interrupted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<String>,
+    /// Additional metadata.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
+    metadata: Option<FreeForm>,
+    /// The turn to append to, or `root`; the tip of the branch by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<Reference>,
+    /// The branch to move, by name or id; `main` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// The expected tip of the branch; a different tip is a conflict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_tip: Option<Reference>,
+    /// How to resolve a conflict; `refuse` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_conflict: Option<OnConflict>,
+    /// Whether to reuse existing turns with equal content; `true` by default. `false` always
+    /// creates new siblings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reuse: Option<bool>,
+}
+
+impl TryFrom<AppendJson> for Append {
+    type Error = Error;
+
+    fn try_from(form: AppendJson) -> crate::Result<Self> {
+        let limits = limits_or_stored();
+        let single = form.role.is_some() || form.content.is_some() || form.tool_calls.is_some();
+        let messages = match (form.messages, single) {
+            (Some(_), true) => {
+                let why = "give either `messages` or one message by `role` and `content`, not both";
+                return Err(Error::invalid(why));
+            }
+            (Some(given), false) => messages(given.into_iter().map(|it| it.0).collect(), &limits)?,
+            (None, _) => {
+                let fields = object_of([
+                    ("role", form.role.map(|role| Json::from(role.as_str()))),
+                    ("content", form.content.map(|it| it.0)),
+                    ("tool_calls", form.tool_calls.map(|it| it.0)),
+                    ("tool_call_id", form.tool_call_id.map(Json::from)),
+                    ("created_at", form.created_at.map(Json::from)),
+                    ("status", form.status.map(Json::from)),
+                    ("metadata", form.metadata.map(|it| it.0)),
+                ]);
+                vec![message(fields, 0, &limits)?]
+            }
+        };
+        Ok(Append {
+            conversation: unset_conversation(),
+            messages,
+            parent: form.parent,
+            branch: form.branch,
+            expected_tip: form.expected_tip,
+            on_conflict: form.on_conflict.unwrap_or_default(),
+            reuse: form.reuse.unwrap_or(true),
+        })
+    }
+}
+
+impl From<&Append> for AppendJson {
+    fn from(request: &Append) -> Self {
+        let messages = request.messages.iter().map(|one| FreeForm(message_json(one)));
+        AppendJson {
+            messages: Some(messages.collect()),
+            parent: request.parent.clone(),
+            branch: request.branch.clone(),
+            expected_tip: request.expected_tip.clone(),
+            on_conflict: Some(request.on_conflict),
+            reuse: Some(request.reuse),
+            ..AppendJson::default()
+        }
+    }
+}
+
 /// What an append did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Appended {
@@ -88,13 +202,13 @@ pub struct Appended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Branch")]
 pub struct BranchView {
-    /// Its conversation.
+    /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its id, which survives renaming.
+    /// The id of the branch; it does not change when the branch is renamed.
     #[serde(rename = "branch_id")]
     pub id: BranchId,
-    /// Its name.
+    /// The name of the branch.
     pub name: Name,
     /// The turn it ends on; `null` is the root.
     pub tip: Option<TurnId>,
@@ -130,29 +244,57 @@ pub struct Fork {
 }
 
 /// A branch to be moved back or forward on its line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MoveBranch {
     /// The conversation.
+    #[serde(skip, default = "unset_conversation")]
     pub conversation: ConversationId,
     /// The branch, by name or id.
+    #[serde(skip)]
     pub branch: String,
-    /// Where to. A restore undoes the last revert by default.
+    /// The new tip: a turn, or `root`. By default, a restore undoes the last revert.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Reference>,
-    /// Where the caller expects the branch to end.
+    /// The expected tip of the branch; a different tip is a conflict.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_tip: Option<Reference>,
 }
 
 /// Another version of a turn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EditTurn")]
 pub struct Edit {
     /// The turn; it stays as it is.
+    #[serde(skip, default = "unset_turn")]
     pub turn: TurnRef,
-    /// The content of the new version.
+    /// The content of the new version: a text, or blocks.
+    #[serde(
+        rename = "content",
+        serialize_with = "write_content",
+        deserialize_with = "read_content"
+    )]
+    #[schemars(with = "ContentForm")]
     pub body: Body,
-    /// The branch that moves to it.
+    /// The branch to move to the new version.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Whether an equal sibling is reused.
+    /// Whether to reuse an existing sibling with equal content; `true` by default.
+    #[serde(default = "yes", deserialize_with = "or_true")]
+    #[schemars(with = "Option<bool>", default = "Option::<bool>::default")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub reuse: bool,
+}
+
+fn write_content<S: Serializer>(body: &Body, out: S) -> Result<S::Ok, S::Error> {
+    json::exact::serialize(&content_json(body), out)
+}
+
+/// Reads content. The engine checks it against the role of the turn.
+fn read_content<'de, D: Deserializer<'de>>(input: D) -> Result<Body, D::Error> {
+    let body = Body::of_any_role(json::exact::deserialize(input)?, &limits_or_stored());
+    body.map_err(|error| refuse(Error::message(0, &error)))
 }
 
 /// Another answer of a model, beside one of its answers.
@@ -181,12 +323,20 @@ pub struct Edited {
 }
 
 /// A turn to be shown as two.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SplitTurn {
     /// The turn.
+    #[serde(skip, default = "unset_turn")]
     pub turn: TurnRef,
-    /// Unicode scalar values that the first half keeps.
+    /// The length of the first half, in Unicode scalar values.
+    #[serde(deserialize_with = "offset")]
+    #[schemars(with = "u64")]
     pub offset: usize,
+}
+
+fn offset<'de, D: Deserializer<'de>>(input: D) -> Result<usize, D::Error> {
+    size("the offset", u64::deserialize(input)?).map_err(refuse)
 }
 
 /// What a split did.
@@ -195,9 +345,9 @@ pub struct SplitDone {
     /// The turn that is now shown as two.
     #[serde(rename = "split")]
     pub whole: TurnId,
-    /// Its first half.
+    /// The first half.
     pub left: TurnView,
-    /// Its second half.
+    /// The second half.
     pub right: TurnView,
 }
 
@@ -241,24 +391,35 @@ pub struct Deleted {
     pub dry_run: bool,
 }
 
-/// A change of a turn's metadata. `None` leaves a key as it is.
-#[derive(Clone, Debug, Default)]
+/// A change of a turn's metadata. Absent fields keep their values.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MetadataPatch {
-    /// `Some(None)` clears it.
+    /// The title; `null` clears it.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub title: Option<Option<String>>,
-    /// `Some(None)` clears it.
+    /// The automatic title; `null` clears it.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub auto_title: Option<Option<String>>,
     /// Tags to add.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_tags: Vec<String>,
     /// Tags to remove.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove_tags: Vec<String>,
     /// Replaces all tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Replaces it; `null` clears it.
+    /// Replaces the custom data; `null` clears it.
+    #[serde(default, with = "json::exact::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub custom_data: Option<Json>,
-    /// Replaces it; `null` clears it.
+    /// Replaces the source information; `null` clears it.
+    #[serde(default, with = "json::exact::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub source_info: Option<Json>,
-    /// Replaces a title that is set already.
+    /// Whether to replace a title that is already set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
@@ -266,7 +427,7 @@ pub struct MetadataPatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Bookmark")]
 pub struct BookmarkView {
-    /// Its name.
+    /// The name of the bookmark.
     pub name: Name,
     /// The turn's conversation.
     #[serde(rename = "conversation_id")]

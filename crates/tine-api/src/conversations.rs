@@ -1,5 +1,6 @@
 //! Projects and conversations.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,11 +12,14 @@ use tine_core::{
     ConversationId, DerivedFrom, Limits, ProjectId, Reference, Root, RootHash, Timestamp,
 };
 
+use crate::bodies::{given_json, object_or_null, present};
+use crate::unset_conversation;
+
 /// A project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Project")]
 pub struct ProjectView {
-    /// Its id.
+    /// The id of the project.
     #[serde(rename = "project_id")]
     pub id: ProjectId,
     /// When it was made; `null` for `default` while it is empty.
@@ -23,30 +27,26 @@ pub struct ProjectView {
 }
 
 /// A conversation to be created.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NewConversation {
-    /// The caller's id; minted by default.
+    /// The id of the conversation; generated if omitted.
+    #[serde(rename = "conversation_id", skip_serializing_if = "Option::is_none")]
     pub id: Option<ConversationId>,
-    /// Rendered as the message of role `system`.
+    /// The system prompt, rendered as the message of role `system`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Other settings of the conversation; `null` or an object.
+    /// Other settings of the conversation.
+    #[serde(default, with = "object_or_null", skip_serializing_if = "Json::is_null")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub config: Json,
-    /// A title.
+    /// The title.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Free-form data; an object.
+    /// Free-form data.
+    #[serde(default, with = "object_or_null", skip_serializing_if = "Json::is_null")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub metadata: Json,
-}
-
-impl Default for NewConversation {
-    fn default() -> Self {
-        NewConversation {
-            id: None,
-            system_prompt: None,
-            config: Json::Null,
-            title: None,
-            metadata: Json::Null,
-        }
-    }
 }
 
 impl NewConversation {
@@ -58,30 +58,53 @@ impl NewConversation {
 }
 
 /// The same conversation under another root.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Derive {
     /// The original.
+    #[serde(skip, default = "unset_conversation")]
     pub conversation: ConversationId,
-    /// An id for a new conversation; ignored when an equal derivative exists.
+    /// The id of the new conversation; ignored if an equal derivative exists.
+    #[serde(rename = "conversation_id", skip_serializing_if = "Option::is_none")]
     pub id: Option<ConversationId>,
     /// The new system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The new configuration; the original's by default.
+    /// The new configuration; that of the original by default.
+    #[serde(
+        default,
+        deserialize_with = "given_json",
+        serialize_with = "json::exact::option::serialize"
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub config: Option<Json>,
     /// Copies the path up to this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Reference>,
 }
 
-/// What may change of a conversation. `None` leaves a field as it is.
-#[derive(Clone, Debug, Default)]
+/// A change of a conversation. Absent fields keep their values.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ConversationPatch {
-    /// `Some(None)` clears it.
+    /// The title; `null` clears it.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub title: Option<Option<String>>,
-    /// Replaces the whole object.
+    /// Replaces the metadata.
+    #[serde(
+        default,
+        deserialize_with = "given_json",
+        serialize_with = "json::exact::option::serialize"
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub metadata: Option<Json>,
-    /// Hides it, or shows it again.
+    /// Whether the conversation is hidden from listings.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
-    /// Replaces a title that is set already.
+    /// Whether to replace a title that is already set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
@@ -112,21 +135,21 @@ impl fmt::Debug for WantedMetadata {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "ConversationJson", into = "ConversationJson")]
 pub struct ConversationView {
-    /// Its project. The JSON form leaves it to the answer around it.
+    /// The project. Answers have it once, beside the conversation.
     pub project: ProjectId,
-    /// Its id.
+    /// The id of the conversation.
     pub id: ConversationId,
     /// The hash of its root.
     pub root_hash: RootHash,
-    /// Its root; `None` once it was purged.
+    /// The root; `None` if it was purged.
     pub root: Option<Root>,
-    /// Its title.
+    /// The title of the conversation.
     pub title: Option<String>,
     /// Free-form data.
     pub metadata: Json,
     /// When it was created.
     pub created_at: Timestamp,
-    /// What it was derived from.
+    /// What the conversation was derived from.
     pub derived_from: Option<DerivedFrom>,
     /// Whether it is hidden from listings.
     pub archived: bool,
@@ -156,7 +179,7 @@ pub fn active_at(metadata: &Json, created: Timestamp, changed: Timestamp) -> Tim
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Conversation")]
 struct ConversationJson {
-    /// Its id.
+    /// The id of the conversation.
     conversation_id: ConversationId,
     /// The hash of its root.
     root_hash: RootHash,
@@ -166,7 +189,7 @@ struct ConversationJson {
     #[serde(with = "json::exact")]
     #[schemars(with = "serde_json::Value")]
     config: Json,
-    /// Its title.
+    /// The title of the conversation.
     title: Option<String>,
     /// Free-form data.
     #[serde(with = "json::exact")]
@@ -179,7 +202,7 @@ struct ConversationJson {
     /// When it was last active: when it was changed or, until the first change after an import,
     /// when its last message was sent.
     active_at: Timestamp,
-    /// What it was derived from.
+    /// What the conversation was derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     derived_from: Option<DerivedFrom>,
     /// Whether it is hidden from listings.
@@ -232,15 +255,7 @@ impl From<ConversationJson> for ConversationView {
     }
 }
 
-impl JsonSchema for ConversationView {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        ConversationJson::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        ConversationJson::json_schema(generator)
-    }
-}
+schema_of!(ConversationView, ConversationJson);
 
 /// What a derivation did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

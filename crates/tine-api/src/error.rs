@@ -1,5 +1,6 @@
 //! Why a call was refused, with what a caller needs to continue.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -68,13 +69,29 @@ impl std::error::Error for Error {
 
 /// Implements conversion from errors of the core, which describe themselves.
 macro_rules! from_core_errors {
-    ($($type:ty: |$error:ident| $kind:expr;)*) => {$(
-        impl From<$type> for Error {
+    ($($type:ty: |$error:ident| $kind:expr;)*) => {
+        $(impl From<$type> for Error {
             fn from($error: $type) -> Self {
                 Error::new($kind, $error.to_string())
             }
+        })*
+
+        impl Error {
+            /// Returns the refusal of a value that [`tine_core::request`] kept, if it is an error
+            /// of the core or of this crate.
+            pub fn of_refused_value(refused: Box<dyn Any + Send>) -> Option<Self> {
+                let refused = match refused.downcast::<Error>() {
+                    Ok(error) => return Some(*error),
+                    Err(other) => other,
+                };
+                $(let refused = match refused.downcast::<$type>() {
+                    Ok(error) => return Some(Error::from(*error)),
+                    Err(other) => other,
+                };)*
+                refused.downcast::<JsonError>().ok().map(|error| Error::from(*error))
+            }
         }
-    )*};
+    };
 }
 
 from_core_errors! {
@@ -126,10 +143,10 @@ pub struct ErrorDetails {
     /// Everything that an ambiguous reference could mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// Where the branch of a lost race ends.
+    /// The actual tip of the branch, if the expected one is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_tip: Option<ActualTip>,
-    /// What refers to the record that should be removed.
+    /// The records that refer to the one to be removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Referrer>,
     /// Later operations that depend on the one that should be undone.
@@ -200,6 +217,6 @@ pub struct ActualTip {
 pub struct Referrer {
     /// The kind of record.
     pub what: String,
-    /// Its name or id.
+    /// The name or id of the record.
     pub name: String,
 }

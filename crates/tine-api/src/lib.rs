@@ -3,9 +3,9 @@
 //!
 //! - [`Operations`], [`Knowledge`] and [`Versions`]: every operation, implemented by an engine in
 //!   this process and by a client of a server.
-//! - Requests and answers are plain types. Answers derive their JSON form; where the form differs
+//! - Requests and answers are plain types that derive their JSON form; where the form differs
 //!   from the type, a private `…Json` struct beside it is the form.
-//! - [`bodies`]: the JSON of requests.
+//! - [`bodies`]: reading requests, and the fields that all bodies share.
 //! - [`Error`]: a kind, a sentence, and details for programs.
 //!
 //! Invariants of the JSON forms:
@@ -20,6 +20,22 @@
 //! - An answer names its project once, at the top: see [`Answer`].
 //!
 //! There is no storage, no runtime and no rule of the tree here.
+
+/// Gives a type the schema of its JSON form.
+macro_rules! schema_of {
+    ($type:ty, $form:ty) => {
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                <$form as schemars::JsonSchema>::schema_name()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                <$form as schemars::JsonSchema>::json_schema(generator)
+            }
+        }
+    };
+}
+pub(crate) use schema_of;
 
 pub mod bodies;
 mod call;
@@ -51,19 +67,3 @@ pub use stats::*;
 pub use sync::*;
 pub use turns::*;
 pub use versions::*;
-
-/// Gives a type the schema of its JSON form.
-macro_rules! schema_of {
-    ($type:ty, $form:ty) => {
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                <$form as schemars::JsonSchema>::schema_name()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                <$form as schemars::JsonSchema>::json_schema(generator)
-            }
-        }
-    };
-}
-pub(crate) use schema_of;

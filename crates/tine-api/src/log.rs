@@ -13,16 +13,16 @@ use crate::TurnRef;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Operation")]
 pub struct OperationView {
-    /// Its conversation.
+    /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its number in the conversation's log, from 1; `undo` takes it.
+    /// The number of the operation in the log of the conversation, from 1.
     pub seq: u64,
-    /// What was done.
+    /// The kind of operation.
     pub kind: String,
-    /// Who did it.
+    /// Who performed the operation.
     pub actor: String,
-    /// When.
+    /// When the operation was performed.
     pub at: Timestamp,
     /// A line for people.
     pub summary: String,
@@ -50,12 +50,12 @@ fn read_detail<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Stri
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Event")]
 pub struct FeedEntry {
-    /// Its position in the feed of the whole store; a follower continues after it.
+    /// The position in the feed of the whole store; followers continue after it.
     pub position: FeedPosition,
-    /// Its project.
+    /// The project.
     #[serde(rename = "project_id")]
     pub project: ProjectId,
-    /// What was done.
+    /// The operation.
     #[serde(flatten)]
     pub operation: OperationView,
 }
@@ -138,10 +138,10 @@ pub struct Purged {
 /// A turn that holds the same content as an erased one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
-    /// Its conversation.
+    /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its id.
+    /// The id of the turn.
     #[serde(rename = "turn_id")]
     pub turn: TurnId,
 }

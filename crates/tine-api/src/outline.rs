@@ -69,13 +69,13 @@ pub enum ContentKind {
 pub struct OutlineRow {
     /// The turn.
     pub id: TurnId,
-    /// Its parent as shown.
+    /// The parent as shown.
     pub above: OutlineParent,
     /// The speaker.
     pub role: Role,
-    /// What it consists of.
+    /// What the turn consists of.
     pub substance: ContentKind,
-    /// When it was said.
+    /// When the message was sent.
     pub created_at: Timestamp,
     /// The first 80 characters on one line.
     pub preview: String,
@@ -99,7 +99,7 @@ pub struct Tip {
     /// The branch.
     #[serde(rename = "branch_id")]
     pub branch: BranchId,
-    /// Its name.
+    /// The name of the branch.
     pub name: Name,
     /// The turn; `null` is the root.
     #[serde(rename = "turn_id")]
@@ -112,7 +112,7 @@ pub struct Tip {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Mark")]
 pub struct OutlineBookmark {
-    /// Its name.
+    /// The name of the bookmark.
     pub name: Name,
     /// The turn.
     #[serde(rename = "turn_id")]
@@ -167,7 +167,7 @@ pub struct OutlineColumns {
     /// What each consists of, one letter each: `t`ext, tool `c`alls, `b`oth, `r`esult of a tool
     /// call, thin`k`ing, `o`ther.
     pub kinds: String,
-    /// When each was said, in milliseconds since 1970.
+    /// When each message was sent, in milliseconds since 1970.
     pub times: Vec<i64>,
     /// The beginning of each text, on one line.
     pub previews: Vec<String>,

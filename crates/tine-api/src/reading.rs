@@ -21,7 +21,7 @@ pub enum Selection {
 pub struct PathQuery {
     /// The conversation in which names are looked up.
     pub conversation: Option<ConversationId>,
-    /// Where it ends: a turn, branch or bookmark; the tip of `main` by default.
+    /// The end of the path: a turn, branch or bookmark; the tip of `main` by default.
     pub to: Option<Reference>,
     /// Which part of it.
     pub selection: Selection,
@@ -71,7 +71,7 @@ pub struct PathPage {
     /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its root, which every rendering shows as the system message; `null` once it was purged.
+    /// The root of the conversation, which renderings show as the system message; `null` if it was purged.
     pub root: Option<Root>,
     /// The turn at the end of the whole path; `null` is the root.
     pub to: Option<TurnId>,
@@ -142,10 +142,10 @@ impl TopologyQuery {
 /// One row of a topology: a turn without its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TopologyRow {
-    /// Its id.
+    /// The id of the turn.
     #[serde(rename = "turn_id")]
     pub id: TurnId,
-    /// Its hash.
+    /// The hash of the turn.
     #[serde(rename = "turn_hash")]
     pub hash: TurnHash,
     /// The parent as shown; `null` is the root.
@@ -157,7 +157,7 @@ pub struct TopologyRow {
     pub role: Role,
     /// Distance from the root as shown; a first turn has 1.
     pub level: u32,
-    /// When it was said.
+    /// When the message was sent.
     pub created_at: Timestamp,
     /// The first 80 characters on one line.
     pub preview: String,
@@ -200,10 +200,10 @@ pub struct TopologyPage {
 /// A line of turns that no branch leads to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tail {
-    /// Its last turn.
+    /// The last turn of the line.
     #[serde(rename = "leaf_id")]
     pub leaf: TurnId,
-    /// That turn's hash.
+    /// The hash of that turn.
     pub leaf_hash: TurnHash,
     /// The first turn of the line that no branch leads to.
     #[serde(rename = "first_id")]
@@ -212,6 +212,6 @@ pub struct Tail {
     pub turns: u64,
     /// The beginning of the leaf's text.
     pub preview: String,
-    /// When the leaf was said.
+    /// When the leaf was sent.
     pub created_at: Timestamp,
 }

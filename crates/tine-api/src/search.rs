@@ -48,7 +48,7 @@ pub struct SearchPage {
 /// A turn that matches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchHit {
-    /// Its conversation.
+    /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
     /// The title of the conversation.
@@ -59,18 +59,18 @@ pub struct SearchHit {
     /// The turn.
     #[serde(rename = "turn_id")]
     pub turn: TurnId,
-    /// Its hash.
+    /// The hash of the turn.
     #[serde(rename = "turn_hash")]
     pub hash: TurnHash,
     /// The speaker.
     pub role: Role,
-    /// When it was said.
+    /// When the message was sent.
     pub created_at: Timestamp,
     /// Raw distance from the root.
     pub depth: u32,
     /// The turn's own title.
     pub title: Option<String>,
-    /// Its tags.
+    /// The tags of the turn.
     pub tags: Vec<String>,
     /// Branches on whose paths it lies, `main` first, then by name; the first 50.
     pub branches: Vec<Name>,

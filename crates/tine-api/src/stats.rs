@@ -83,7 +83,7 @@ pub struct UsageTotals {
 /// The share of one model, branch or conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageShare {
-    /// Its name or id; `null` for the rest that is not listed.
+    /// The name or id; `null` for the rest that is not listed.
     pub name: Option<String>,
     /// The share.
     #[serde(flatten)]

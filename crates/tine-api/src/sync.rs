@@ -9,7 +9,7 @@ use tine_core::{ConversationId, Name, OperationHash, TurnId};
 pub struct LogMark {
     /// The number of an entry.
     pub seq: u64,
-    /// Its hash, which covers all entries before it.
+    /// The hash of the entry, which covers all entries before it.
     pub hash: OperationHash,
 }
 
@@ -19,7 +19,7 @@ pub struct LogEnd {
     /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its last entry.
+    /// The last entry of the log.
     #[serde(flatten)]
     pub end: LogMark,
 }
@@ -34,7 +34,7 @@ pub struct LogHashes {
 /// An entry that merged turns of another log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogMerge {
-    /// Its number.
+    /// The number of the entry.
     pub seq: u64,
     /// How far the other log had come: all turns up to there had arrived then.
     pub of: LogMark,
@@ -61,9 +61,9 @@ pub struct LogMerges {
 /// A bookmark that arrived under another name, because its own names another turn here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Renamed {
-    /// Its name in the other store.
+    /// The name in the other store.
     pub from: Name,
-    /// Its name here.
+    /// The name in this store.
     pub to: Name,
 }
 

@@ -18,12 +18,12 @@ use crate::Outcome;
 #[serde(rename_all = "lowercase")]
 #[schemars(inline, with = "String")]
 pub enum Presence {
-    /// It is shown.
+    /// Shown.
     #[default]
     Live,
-    /// It is deleted, or the operation that made it was undone.
+    /// Deleted, or created by an operation that was undone.
     Deleted,
-    /// Its two halves are shown instead.
+    /// Replaced by its two halves.
     Split,
 }
 
@@ -31,11 +31,11 @@ pub enum Presence {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "TurnJson")]
 pub struct TurnView {
-    /// Its conversation.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Its id.
+    /// The id of the turn.
     pub id: TurnId,
-    /// Its hash.
+    /// The hash of the turn.
     pub hash: TurnHash,
     /// The hash of its raw parent; `None` for a first turn.
     pub parent_hash: Option<TurnHash>,
@@ -49,7 +49,7 @@ pub struct TurnView {
     pub content: Content,
     /// The call that a tool turn answers.
     pub tool_call_id: Option<String>,
-    /// When it was said.
+    /// When the message was sent.
     pub created_at: Timestamp,
     /// Whether it is complete.
     pub status: Status,
@@ -77,11 +77,11 @@ impl TurnView {
 #[schemars(rename = "Turn")]
 #[expect(dead_code, reason = "`purged` is part of the form and follows from `content`")]
 struct TurnJson {
-    /// Its conversation.
+    /// The conversation.
     conversation_id: ConversationId,
-    /// Its id.
+    /// The id of the turn.
     turn_id: TurnId,
-    /// Its hash.
+    /// The hash of the turn.
     turn_hash: TurnHash,
     /// The hash of its raw parent; `null` for a first turn.
     parent_turn_hash: Option<TurnHash>,
@@ -96,7 +96,7 @@ struct TurnJson {
     /// The call that a tool turn answers.
     #[serde(default)]
     tool_call_id: Option<String>,
-    /// When it was said.
+    /// When the message was sent.
     created_at: Timestamp,
     /// `complete` or `partial`.
     status: Status,

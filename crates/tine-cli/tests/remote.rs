@@ -189,12 +189,12 @@ fn a_token_comes_from_a_file_or_the_environment() {
     };
     assert_eq!(with(&writes, &["new", "trip"]).code, 0);
     assert_eq!(with(&reads, &["ls"]).code, 0);
-    check_refused(&with(&reads, &["new", "other"]), ErrorKind::Forbidden, "may only read");
+    check_refused(&with(&reads, &["new", "other"]), ErrorKind::Forbidden, "read-only");
     check_refused(&with("tine_guessed", &["ls"]), ErrorKind::Unauthorized, "not valid");
     check_refused(
         &with(&writes, &["ls", "--project", "p"]),
         ErrorKind::Forbidden,
-        "does not reach",
+        "gives no access",
     );
     let file = remote.home.write("token.txt", format!("{reads}\n"));
     let ran = with("tine_guessed", &["ls", "--token-file", &file]);

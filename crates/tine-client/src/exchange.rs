@@ -22,19 +22,19 @@ use ureq::{Agent, AsSendBody, Body};
 use crate::refusal;
 use crate::url_path::UrlPath;
 
-/// How long it may take to reach the server.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Connection timeout.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an ordinary answer may take to begin.
-const ANSWER: Duration = Duration::from_secs(120);
+/// Timeout for an ordinary answer to begin.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long an answer may take that looks at a whole store.
-const LONG_ANSWER: Duration = Duration::from_secs(6 * 3_600);
+/// Timeout for answers that need a scan of the whole store.
+const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(6 * 3_600);
 
-/// How long a single read or write may take once bytes flow.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Timeout of a single write.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// When a request is sent again. A call takes at most its timeouts, five times, and these pauses.
+/// The retry policy. A call takes at most five times its timeouts, and these pauses.
 const RETRY: Policy = Policy {
     first_pause: Duration::from_millis(100),
     longest_pause: Duration::from_secs(10),
@@ -61,7 +61,7 @@ pub(crate) struct ClientRequest<'a> {
     pub(crate) method: Method,
     pub(crate) address: UrlPath,
     pub(crate) call: Option<&'a Call>,
-    /// A JSON body; requests that change something have one, if only an empty one.
+    /// A JSON body; requests that change something have at least an empty one.
     pub(crate) body: Option<Vec<u8>>,
     /// Whether it is read-only.
     pub(crate) reads: bool,
@@ -100,9 +100,9 @@ impl Exchange {
             .http_status_as_error(false)
             .max_redirects(0)
             .user_agent(concat!("tine/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT))
-            .timeout_per_write(Some(SILENCE))
-            .timeout_recv_response(Some(ANSWER))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_per_write(Some(WRITE_TIMEOUT))
+            .timeout_recv_response(Some(ANSWER_TIMEOUT))
             .tls_config(tls)
             .build();
         Ok(Exchange { agent: config.into(), address: address.to_owned(), token: None })
@@ -120,13 +120,13 @@ impl Exchange {
         &self.address
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request and reads its answer.
     pub(crate) fn ask<T: DeserializeOwned>(&self, ask: &ClientRequest<'_>) -> Result<T> {
-        Ok(self.ask_whether_made(ask)?.0)
+        Ok(self.ask_whether_created(ask)?.0)
     }
 
-    /// Asks, reads the answer, and says whether something was made for it.
-    pub(crate) fn ask_whether_made<T: DeserializeOwned>(
+    /// Sends a request and reads its answer, and whether something was created.
+    pub(crate) fn ask_whether_created<T: DeserializeOwned>(
         &self,
         ask: &ClientRequest<'_>,
     ) -> Result<(T, bool)> {
@@ -136,50 +136,64 @@ impl Exchange {
 
     fn answer(&self, ask: &ClientRequest<'_>) -> Result<(StatusCode, Vec<u8>)> {
         let keyed = ask.call.is_some_and(|call| call.idempotency_key.is_some());
-        self.persist(ask.reads || keyed, &[], || self.once(ask))
+        self.whole_answer(ask.reads || keyed, &[], || self.once(ask))
     }
 
-    /// Sends, reads the answer, and sends again where that is safe. Besides success, these
-    /// statuses are answers too.
-    fn persist(
+    /// Sends a request and reads its answer; retries if that is safe. Statuses in `also` count as
+    /// success.
+    fn with_retries<T>(
+        &self,
+        again: bool,
+        also: &[StatusCode],
+        send: impl Fn() -> std::result::Result<Response<Body>, ureq::Error>,
+        read: impl Fn(Response<Body>) -> Result<T>,
+    ) -> Result<T> {
+        let mut retries = RETRY.start();
+        loop {
+            let mut requested_pause = None;
+            let sent = send().map_err(|error| self.broken(&error, again));
+            let failed = match sent {
+                Ok(response) => {
+                    let status = response.status();
+                    if status.is_success() || also.contains(&status) {
+                        match read(response) {
+                            Ok(answer) => return Ok(answer),
+                            Err(error) => error,
+                        }
+                    } else {
+                        requested_pause = retry_after(response.headers());
+                        let error = refused(response);
+                        if !matches!(status.as_u16(), 429 | 503) {
+                            return Err(error);
+                        }
+                        error
+                    }
+                }
+                Err(error) => error,
+            };
+            if !again || failed.kind() != ErrorKind::Busy {
+                return Err(failed);
+            }
+            match retries.next_pause(requested_pause) {
+                Some(pause) => sleep(pause),
+                None => return Err(failed),
+            }
+        }
+    }
+
+    /// Sends a request and reads its whole answer; see [`Exchange::with_retries`].
+    fn whole_answer(
         &self,
         again: bool,
         also: &[StatusCode],
         send: impl Fn() -> std::result::Result<Response<Body>, ureq::Error>,
     ) -> Result<(StatusCode, Vec<u8>)> {
-        let mut retries = RETRY.start();
-        loop {
-            let mut wanted = None;
-            let failed = match send() {
-                Ok(response)
-                    if response.status().is_success() || also.contains(&response.status()) =>
-                {
-                    let status = response.status();
-                    let body = response.into_body().into_with_config().limit(ANSWER_BYTES);
-                    match body.read_to_vec() {
-                        Ok(bytes) => return Ok((status, bytes)),
-                        Err(error) => self.broken(&error, again),
-                    }
-                }
-                Ok(response) => {
-                    let status = response.status();
-                    wanted = retry_after(response.headers());
-                    let error = refused(response);
-                    if !matches!(status.as_u16(), 429 | 503) {
-                        return Err(error);
-                    }
-                    error
-                }
-                Err(error) => self.broken(&error, again),
-            };
-            if !again || failed.kind() != ErrorKind::Busy {
-                return Err(failed);
-            }
-            match retries.next_pause(wanted) {
-                Some(pause) => sleep(pause),
-                None => return Err(failed),
-            }
-        }
+        self.with_retries(again, also, send, |response| {
+            let status = response.status();
+            let body = response.into_body().into_with_config().limit(ANSWER_BYTES);
+            let bytes = body.read_to_vec().map_err(|error| self.broken(&error, again))?;
+            Ok((status, bytes))
+        })
     }
 
     fn once(&self, ask: &ClientRequest<'_>) -> std::result::Result<Response<Body>, ureq::Error> {
@@ -211,7 +225,7 @@ impl Exchange {
         let text = |text: &str| HeaderValue::from_bytes(text.as_bytes()).map_err(http::Error::from);
         if let Some(call) = call {
             request = request.header("x-tine-actor", text(&call.actor)?);
-            // A body carries the key itself: there, spaces at its ends survive.
+            // Other methods have the key in their body, where it may begin or end with spaces.
             if let Some(key) = call.idempotency_key.as_ref().filter(|_| *method == Method::DELETE) {
                 request = request.header("idempotency-key", text(key)?);
             }
@@ -229,22 +243,22 @@ impl Exchange {
         timeout: AnswerTimeout,
     ) -> std::result::Result<Response<Body>, ureq::Error> {
         let answer = match timeout {
-            AnswerTimeout::Ordinary => ANSWER,
-            AnswerTimeout::Long => LONG_ANSWER,
+            AnswerTimeout::Ordinary => ANSWER_TIMEOUT,
+            AnswerTimeout::Long => LONG_ANSWER_TIMEOUT,
         };
         let request = self.agent.configure_request(request.body(body)?);
         self.agent.run(request.timeout_recv_response(Some(answer)).build())
     }
 
-    /// Asks for an answer that is read as it comes, each piece within a time.
+    /// Requests a stream, with an idle timeout.
     pub(crate) fn stream(
         &self,
         address: &UrlPath,
         call: Option<&Call>,
         headers: &[(&'static str, String)],
-        silence: Duration,
+        idle_timeout: Duration,
     ) -> Result<impl Read + use<>> {
-        let begun = self.begin(address, call, headers, silence);
+        let begun = self.begin(address, call, headers, idle_timeout);
         let response = begun.map_err(|error| self.broken(&error, true))?;
         match response.status().is_success() {
             true => Ok(response.into_body().into_reader()),
@@ -257,54 +271,33 @@ impl Exchange {
         address: &UrlPath,
         call: Option<&Call>,
         headers: &[(&'static str, String)],
-        silence: Duration,
+        idle_timeout: Duration,
     ) -> std::result::Result<Response<Body>, ureq::Error> {
         let mut request = self.request(&Method::GET, address, call)?;
         for (name, value) in headers {
             request = request.header(*name, value);
         }
         let request = self.agent.configure_request(request.body(())?);
-        self.agent.run(request.timeout_per_read(Some(silence)).build())
+        self.agent.run(request.timeout_per_read(Some(idle_timeout)).build())
     }
 
-    /// Asks for an answer that is read as it comes, and again from its beginning where the server
-    /// was busy or the answer broke off.
+    /// Requests a stream and reads it. Starts again if the server is busy or the stream ends early.
     pub(crate) fn stream_whole<T>(
         &self,
         address: &UrlPath,
         call: &Call,
-        silence: Duration,
+        idle_timeout: Duration,
         read: impl Fn(&mut dyn Read) -> Result<T>,
     ) -> Result<T> {
-        let mut retries = RETRY.start();
-        loop {
-            let mut wanted = None;
-            let failed = match self.begin(address, Some(call), &[], silence) {
-                Ok(response) if response.status().is_success() => {
-                    match read(&mut response.into_body().into_reader()) {
-                        Ok(whole) => return Ok(whole),
-                        Err(error) => error,
-                    }
-                }
-                Ok(response) => {
-                    let status = response.status();
-                    wanted = retry_after(response.headers());
-                    let error = refused(response);
-                    if !matches!(status.as_u16(), 429 | 503) {
-                        return Err(error);
-                    }
-                    error
-                }
-                Err(error) => self.broken(&error, true),
-            };
-            match retries.next_pause(wanted).filter(|_| failed.kind() == ErrorKind::Busy) {
-                Some(pause) => sleep(pause),
-                None => return Err(failed),
-            }
-        }
+        self.with_retries(
+            true,
+            &[],
+            || self.begin(address, Some(call), &[], idle_timeout),
+            |response| read(&mut response.into_body().into_reader()),
+        )
     }
 
-    /// Sends what is read, and reads the answer once all of it was sent.
+    /// Streams a body and reads the answer.
     pub(crate) fn send<T: DeserializeOwned>(
         &self,
         address: &UrlPath,
@@ -324,7 +317,7 @@ impl Exchange {
         read_json(&body.read_to_vec().map_err(broken)?)
     }
 
-    /// Sends lines that can be sent again: taken in twice, they add nothing.
+    /// Sends lines with retries: received twice, they add nothing.
     pub(crate) fn send_again<T: DeserializeOwned>(
         &self,
         address: &UrlPath,
@@ -332,7 +325,7 @@ impl Exchange {
         content_type: &'static str,
         lines: &[u8],
     ) -> Result<T> {
-        let (_, answer) = self.persist(true, &[], || {
+        let (_, answer) = self.whole_answer(true, &[], || {
             let request = self.request(&Method::POST, address, Some(call))?;
             let request =
                 request.header(CONTENT_TYPE, content_type).header(ACCEPT, "application/json");
@@ -341,10 +334,10 @@ impl Exchange {
         read_json(&answer)
     }
 
-    /// Sends bytes as they are, and reads the answer once all of them were sent.
+    /// Uploads the bytes of a source and reads the answer.
     pub(crate) fn upload<T: DeserializeOwned>(&self, upload: &Upload<'_>) -> Result<T> {
         let again = upload.call.idempotency_key.is_some();
-        let (_, answer) = self.persist(again, &[], || {
+        let (_, answer) = self.whole_answer(again, &[], || {
             let mut input = upload.content.open()?;
             let request = self.request(&Method::POST, &upload.address, Some(upload.call))?;
             let request = request
@@ -355,7 +348,7 @@ impl Exchange {
         read_json(&answer)
     }
 
-    /// Asks for a stretch of bytes; `None` where none of them is there.
+    /// Requests a range of bytes; `None` if it is out of range.
     pub(crate) fn part(
         &self,
         address: &UrlPath,
@@ -363,16 +356,16 @@ impl Exchange {
         first: u64,
         last: u64,
     ) -> Result<Option<Vec<u8>>> {
-        let nowhere = StatusCode::RANGE_NOT_SATISFIABLE;
-        let (status, bytes) = self.persist(true, &[nowhere], || {
+        let out_of_range = StatusCode::RANGE_NOT_SATISFIABLE;
+        let (status, bytes) = self.whole_answer(true, &[out_of_range], || {
             let request = self.request(&Method::GET, address, Some(call))?;
             let request = request.header(RANGE, format!("bytes={first}-{last}"));
             self.run(request, (), AnswerTimeout::Ordinary)
         })?;
         match status {
             StatusCode::PARTIAL_CONTENT => Ok(Some(bytes)),
-            status if status == nowhere => Ok(None),
-            _ => Err(refusal(ErrorKind::Internal, "the server does not give a part of a source")),
+            status if status == out_of_range => Ok(None),
+            _ => Err(refusal(ErrorKind::Internal, "the server did not return the requested range")),
         }
     }
 
@@ -389,12 +382,15 @@ impl Exchange {
             _ if is_untrusted(error) => refusal(
                 ErrorKind::Invalid,
                 format!(
-                    "the server at {address} cannot be trusted ({error}); SSL_CERT_FILE names the \
-                     certificates of an authority of your own"
+                    "the server at {address} is not trusted ({error}); set SSL_CERT_FILE to the \
+                     certificates of its authority"
                 ),
             ),
             ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl => {
-                refusal(ErrorKind::Invalid, format!("this cannot be sent to {address}: {error}"))
+                refusal(
+                    ErrorKind::Invalid,
+                    format!("the request cannot be sent to {address}: {error}"),
+                )
             }
             _ if unreached => refusal(
                 ErrorKind::Busy,
@@ -407,8 +403,8 @@ impl Exchange {
             _ => refusal(
                 ErrorKind::Busy,
                 format!(
-                    "the server at {address} did not answer ({error}); look whether the change was \
-                     made before you make it again, or give it a key"
+                    "the server at {address} did not answer ({error}); check whether the change was \
+                     made before you retry, or use an idempotency key"
                 ),
             ),
         }
@@ -418,7 +414,7 @@ impl Exchange {
 /// Returns the certificates that this machine trusts.
 fn tls() -> Result<TlsConfig> {
     tine_net::tls::http_client().map_err(|error| {
-        refusal(ErrorKind::Invalid, format!("{error}; SSL_CERT_FILE names a file of them"))
+        refusal(ErrorKind::Invalid, format!("{error}; set SSL_CERT_FILE to a file of certificates"))
     })
 }
 
@@ -443,7 +439,8 @@ fn refused(response: Response<Body>) -> Error {
     let problem: Option<ProblemBody> =
         body.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let Some(problem) = problem else {
-        let why = format!("the server answered {status}, and not as Tine does");
+        let why =
+            format!("the server answered {status} without an error of Tine; check its address");
         return refusal(kind_of(status), why);
     };
     Error {

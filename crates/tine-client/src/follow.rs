@@ -1,8 +1,8 @@
 //! Follows the change feed of a server.
 //!
-//! A [`Follower`] keeps the position of the last entry that it returned. When the connection breaks
-//! or is silent for longer than the server ever is, it reconnects after that position: every
-//! operation is returned exactly once, in order, however often the connection breaks.
+//! A [`Follower`] keeps the position of the last entry that it returned. When the connection fails
+//! or times out, it reconnects after that position: every operation is returned exactly once, in
+//! order, however often the connection fails.
 
 use std::io::{self, Read};
 use std::thread::sleep;
@@ -17,16 +17,16 @@ use crate::operations::unreadable;
 use crate::url_path::UrlPath;
 use crate::{Client, refusal};
 
-/// How long nothing may come. The server shows every fifteen seconds that it is there.
-const SILENCE: Duration = Duration::from_secs(40);
+/// Idle timeout. The server sends a comment every fifteen seconds.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// When to connect again.
+/// The policy of reconnecting.
 const RECONNECT: Policy = Policy::unlimited(Duration::from_millis(50), Duration::from_secs(5));
 
-/// The largest event of the stream.
+/// The maximum size of an event.
 const EVENT_BYTES: usize = 256 << 20;
 
-/// Somebody who follows the change feed.
+/// A subscription to the change feed.
 pub struct Follower<'c> {
     client: &'c Client,
     filter: FeedFilter,
@@ -36,21 +36,21 @@ pub struct Follower<'c> {
 }
 
 impl Client {
-    /// Follows the change feed behind a place; behind its present end without one. The server is
-    /// reached before this returns, so that nothing that happens afterwards is missed.
+    /// Follows the change feed after a position, by default after its current end. Connects before it
+    /// returns, so that no later change is missed.
     pub fn follow(&self, filter: FeedFilter, after: Option<FeedPosition>) -> Result<Follower<'_>> {
         let retries = RECONNECT.start();
         let mut follower = Follower { client: self, filter, at: after, stream: None, retries };
         follower.connect()?;
         while follower.at.is_none() {
-            // The first thing that a server sends is where the feed ends.
+            // The server first sends the end of the feed.
             if let Some(entry) = follower.step()? {
                 follower.at = Some(FeedPosition(entry.position.0.saturating_sub(1)));
                 follower.stream = None;
             } else if follower.stream.is_none() {
                 return Err(refusal(
                     ErrorKind::Busy,
-                    "the server broke off before it said anything",
+                    "the server closed the connection before it sent anything",
                 ));
             }
         }
@@ -59,8 +59,8 @@ impl Client {
 }
 
 impl Follower<'_> {
-    /// Returns the next operation, as soon as there is one. Refusals other than that the server
-    /// cannot be reached are final.
+    /// Waits for the next operation and returns it. Errors are final, unless the server cannot be
+    /// reached.
     pub fn wait(&mut self) -> Result<FeedEntry> {
         loop {
             if self.stream.is_none() {
@@ -77,7 +77,7 @@ impl Follower<'_> {
                 }
             }
             if let Some(entry) = self.step()? {
-                // What was given before is not given again.
+                // Entries that were returned before are skipped.
                 if self.at.is_none_or(|at| entry.position > at) {
                     self.at = Some(entry.position);
                     return Ok(entry);
@@ -94,13 +94,12 @@ impl Follower<'_> {
         if let Some(FeedPosition(at)) = self.at {
             headers.push(("last-event-id", at.to_string()));
         }
-        let stream = self.client.exchange.stream(&address, None, &headers, SILENCE)?;
+        let stream = self.client.exchange.stream(&address, None, &headers, IDLE_TIMEOUT)?;
         self.stream = Some(Events::new(Box::new(stream), EVENT_BYTES));
         Ok(())
     }
 
-    /// Reads one event, which may be one that only says where the feed is. Without a stream
-    /// afterwards it has broken.
+    /// Reads one event, which may only have a position. Removes the stream if it has ended.
     fn step(&mut self) -> Result<Option<FeedEntry>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let event = match stream.next_event() {
@@ -111,7 +110,7 @@ impl Follower<'_> {
                     format!("the change feed is broken: {error}"),
                 ));
             }
-            // Cut off, also in the middle of an event: what is not complete comes again.
+            // The stream was cut off: an incomplete event is sent again.
             Ok(None) | Err(_) => {
                 self.stream = None;
                 return Ok(None);

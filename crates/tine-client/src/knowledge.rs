@@ -4,7 +4,7 @@
 //! separately.
 
 use http::Method;
-use tine_api::bodies;
+use tine_api::bodies::{EndIds, Nothing, Store};
 use tine_api::{
     AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
     Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView, Page,
@@ -19,7 +19,7 @@ use tine_core::{ConversationId, Digest, EntityId, InterpretationId, SourceId, Ti
 
 use crate::Client;
 use crate::exchange::{AnswerTimeout, Upload};
-use crate::operations::{nothing, unreadable};
+use crate::operations::unreadable;
 use crate::url_path::UrlPath;
 
 fn timeout(wait: bool) -> AnswerTimeout {
@@ -48,7 +48,7 @@ fn entity_at(id: EntityId, rest: &[&str]) -> UrlPath {
 }
 
 /// Adds one end of a relationship to a path, its id after a prefix.
-fn with_end(address: UrlPath, prefix: &str, end: bodies::EndIds) -> UrlPath {
+fn with_end(address: UrlPath, prefix: &str, end: EndIds) -> UrlPath {
     address
         .with_option(&format!("{prefix}entity_id"), end.entity_id)
         .with_option(&format!("{prefix}turn_id"), end.turn_id)
@@ -57,7 +57,7 @@ fn with_end(address: UrlPath, prefix: &str, end: bodies::EndIds) -> UrlPath {
 }
 
 impl Client {
-    /// Returns the whole of a run of which an answer tells in brief.
+    /// Returns the run that an answer summarizes.
     fn whole_run(
         &self,
         call: &Call,
@@ -75,15 +75,9 @@ impl Client {
 impl Knowledge for Client {
     fn store_turn(&self, call: &Call, request: StoreTurn) -> Result<StoredTurn> {
         let wait = request.interpret == Interpret::Wait;
-        let body = bodies::StoreTurn {
-            idempotency_key: call.idempotency_key.clone(),
-            redacted: call.redacted.clone(),
-            return_turn: true,
-            ..request.into()
-        };
         let address = UrlPath::of(&["store", "turn"]);
         let done: StoredTurnAnswer =
-            self.send_patiently(call, Method::POST, address, &body, timeout(wait))?;
+            self.send_patiently(call, Method::POST, address, request, timeout(wait))?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
         done.into_stored(run).map_err(unreadable)
     }
@@ -95,7 +89,7 @@ impl Knowledge for Client {
             .with("project_id", &call.project)
             .with("mime_type", &request.mime_type)
             .with_option("original_filename", request.original_filename.as_ref())
-            .with("interpret", bodies::Interpret::from(request.interpret).as_str())
+            .with("interpret", request.interpret.as_str())
             .with_option("interpreter", request.interpreter.as_ref())
             .with("return_turn", true)
             .with_option("idempotency_key", call.idempotency_key.as_ref());
@@ -126,13 +120,8 @@ impl Knowledge for Client {
     }
 
     fn store_facts(&self, call: &Call, request: StoreFacts) -> Result<StoredFacts> {
-        let body = bodies::Store {
-            idempotency_key: call.idempotency_key.clone(),
-            redacted: call.redacted.clone(),
-            ..request.into()
-        };
-        let done: StoredFactsAnswer =
-            self.send(call, Method::POST, UrlPath::of(&["store"]), &body)?;
+        let (address, body) = (UrlPath::of(&["store"]), Store::from(request));
+        let done: StoredFactsAnswer = self.send(call, Method::POST, address, body)?;
         done.into_stored().map_err(unreadable)
     }
 
@@ -160,11 +149,9 @@ impl Knowledge for Client {
 
     fn reinterpret(&self, call: &Call, request: Reinterpret) -> Result<Vec<InterpretationView>> {
         let wait = request.wait;
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::Reinterpret { idempotency_key, ..request.into() };
         let address = UrlPath::of(&["interpretations"]);
         let made: Listing<_> =
-            self.send_patiently(call, Method::POST, address, &body, timeout(wait))?;
+            self.send_patiently(call, Method::POST, address, request, timeout(wait))?;
         Ok(made.items)
     }
 
@@ -173,7 +160,7 @@ impl Knowledge for Client {
         call: &Call,
         id: InterpretationId,
     ) -> Result<InterpretationView> {
-        self.send(call, Method::POST, run_at(id, &["retry"]), &nothing(call))
+        self.send(call, Method::POST, run_at(id, &["retry"]), Nothing {})
     }
 
     fn await_interpretation(
@@ -252,32 +239,22 @@ impl Knowledge for Client {
 
     fn correct(&self, call: &Call, request: Correct) -> Result<ObservationView> {
         let address = entity_at(request.entity, &["corrections"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::Correct { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
     fn merge_entities(&self, call: &Call, request: Merge) -> Result<EntityView> {
-        let body = bodies::MergeEntity {
-            into: request.into.to_string(),
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::MergeEntity::default()
-        };
-        let address = entity_at(request.from, &["merge"]);
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, entity_at(request.from, &["merge"]), request)
     }
 
     fn separate_entity(&self, call: &Call, request: Separate) -> Result<EntityView> {
         let address = entity_at(request.entity, &["separate"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::SeparateEntity { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
     fn set_entity_deleted(&self, call: &Call, id: EntityId, deleted: bool) -> Result<EntityView> {
         match deleted {
             true => self.remove(call, entity_at(id, &[])),
-            false => self.send(call, Method::POST, entity_at(id, &["restore"]), &nothing(call)),
+            false => self.send(call, Method::POST, entity_at(id, &["restore"]), Nothing {}),
         }
     }
 
@@ -286,10 +263,7 @@ impl Knowledge for Client {
         call: &Call,
         request: NewRelationship,
     ) -> Result<RelationshipView> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::NewRelationship { idempotency_key, ..request.into() };
-        let address = UrlPath::of(&["relationships"]);
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, UrlPath::of(&["relationships"]), request)
     }
 
     fn delete_relationship(&self, call: &Call, request: NewRelationship) -> Result<()> {
@@ -306,18 +280,15 @@ impl Knowledge for Client {
         query: RelationshipQuery,
         page: Page,
     ) -> Result<Listing<RelationshipView>> {
-        let direction = bodies::Direction::from(query.direction);
         let address = UrlPath::of(&["relationships"])
-            .with("direction", direction.as_str())
+            .with("direction", query.direction.as_str())
             .with_option("type", query.relation);
         let address = with_end(address, "", query.end.map(Into::into).unwrap_or_default());
         self.listing(call, &address, page)
     }
 
     fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::NewSchema { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, UrlPath::of(&["schemas"]), &body)
+        self.send(call, Method::POST, UrlPath::of(&["schemas"]), request)
     }
 
     fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {

@@ -1,16 +1,14 @@
-//! A Tine engine elsewhere.
+//! A client of a Tine server.
 //!
-//! A [`Client`] implements the operations of [`tine_api`] by asking a server: it sends
-//! [`tine_api::bodies`] and reads the answers. A caller that works over `dyn Operations` does not
-//! notice the difference.
+//! A [`Client`] implements the operations of [`tine_api`] by HTTP requests, so a caller that works
+//! over `dyn Operations` need not know whether the engine runs in its own process.
 //!
 //! Invariants:
 //!
-//! - A refusal comes back with the same kind, sentence and particulars as from an engine in this
-//!   process.
-//! - A call is sent again only where that is safe: when it reads, or when it has a key.
+//! - An error has the same kind, message and details as from an engine in this process.
+//! - A call is retried only where that is safe: if it is read-only, or has an idempotency key.
 //! - Free-form JSON is passed on as bytes and read by the strict reader; no digit is lost.
-//! - Waiting has an end: every connection, answer and pause has a bound.
+//! - Every connection, answer and pause has a timeout.
 //!
 //! Deliberately absent: rules of the tree, and a second set of wire types.
 //!
@@ -21,7 +19,7 @@
 //!
 //! let client = Client::new("http://127.0.0.1:8000")?;
 //! let trip = ConversationId::new("trip", &Limits::default())?;
-//! let path = client.path(&Call::by("somebody"), PathQuery::of(trip))?;
+//! let path = client.path(&Call::by("my-agent"), PathQuery::of(trip))?;
 //! println!("{} turns", path.turns.len());
 //! # Ok::<(), tine_api::Error>(())
 //! ```
@@ -44,7 +42,7 @@ pub use transfer::BundleStream;
 
 use crate::exchange::Exchange;
 
-/// An engine elsewhere.
+/// A client of a Tine server.
 pub struct Client {
     exchange: Exchange,
     limits: Limits,
@@ -61,13 +59,12 @@ impl Client {
         Ok(Client { exchange: self.exchange.with_token(token)?, ..self })
     }
 
-    /// Sets the limits. Pages may be larger than the server's: they are put together
-    /// from as many as it takes.
+    /// Sets the limits. Pages may be larger than those of the server, from which they are assembled.
     pub fn with_limits(self, limits: Limits) -> Self {
         Client { limits, ..self }
     }
 
-    /// Returns where the server is.
+    /// Returns the address of the server.
     pub fn address(&self) -> &str {
         self.exchange.address()
     }
@@ -79,7 +76,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Returns a refusal that was not the server's own.
+/// Returns an error of the client itself.
 fn refusal(kind: ErrorKind, message: impl Into<String>) -> Error {
     Error::new(kind, message)
 }

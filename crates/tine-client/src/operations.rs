@@ -1,9 +1,11 @@
-//! The engine's operations, each as one request (or as many as its pages take).
+//! Implements the operations on conversations as HTTP requests.
 
 use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tine_api::bodies;
+use tine_api::bodies::{
+    self, BranchPatch, CallFields, ForkTurn, Nothing, PurgeBody, Request, RequestBody,
+};
 use tine_api::{
     Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
     DeleteMode, Deleted, Derive, Derived, Edit, Edited, Error, Fork, ForkPoint, Listing,
@@ -46,26 +48,33 @@ impl Client {
         })
     }
 
-    /// Sends a body that carries the call's key itself.
+    /// Sends a request in a body that also has the call's key.
     pub(crate) fn send<T: DeserializeOwned>(
         &self,
         call: &Call,
         method: Method,
         address: UrlPath,
-        body: &impl Serialize,
+        request: impl Request + Serialize,
     ) -> Result<T> {
-        self.send_patiently(call, method, address, body, AnswerTimeout::Ordinary)
+        self.send_patiently(call, method, address, request, AnswerTimeout::Ordinary)
     }
 
-    pub(crate) fn send_patiently<T: DeserializeOwned>(
+    pub(crate) fn send_patiently<T: DeserializeOwned, R: Request + Serialize>(
         &self,
         call: &Call,
         method: Method,
         address: UrlPath,
-        body: &impl Serialize,
+        request: R,
         timeout: AnswerTimeout,
     ) -> Result<T> {
-        let body = serde_json::to_vec(body).map_err(|error| {
+        let has = |field| R::CALL_FIELDS.contains(&field);
+        let fields = CallFields {
+            return_turn: has("return_turn"),
+            redacted: if has("redacted") { call.redacted.clone() } else { Default::default() },
+            idempotency_key: call.idempotency_key.clone(),
+            ..CallFields::default()
+        };
+        let body = serde_json::to_vec(&RequestBody { request, fields }).map_err(|error| {
             refusal(ErrorKind::Internal, format!("the request cannot be written: {error}"))
         })?;
         self.exchange.ask(&ClientRequest {
@@ -90,7 +99,7 @@ impl Client {
         })
     }
 
-    /// Reads a list that comes whole.
+    /// Reads a list of one page.
     pub(crate) fn items<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -100,7 +109,7 @@ impl Client {
         Ok(listing.items)
     }
 
-    /// Reads one of a turn's lists of turns.
+    /// Reads one of the lists of turns that a turn has.
     fn turns(&self, call: &Call, turn: &TurnRef, list: &str) -> Result<Vec<TurnView>> {
         self.items(call, turn_at(turn, &[list]))
     }
@@ -114,17 +123,15 @@ impl Client {
     ) -> Result<Undone> {
         let operation = operation.map_or_else(|| "latest".to_owned(), |it| it.to_string());
         let address = UrlPath::of(&["operations", &operation, verb]).with(WITHIN, conversation);
-        self.send(call, Method::POST, address, &nothing(call))
+        self.send(call, Method::POST, address, Nothing {})
     }
 
     fn move_branch(&self, call: &Call, request: MoveBranch, verb: &str) -> Result<BranchView> {
         let address = branch_at(&request.conversation, &request.branch, &[verb]);
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::MoveBranch { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
-    /// Returns one page of a listing, out of as many as it takes.
+    /// Returns one page of a listing, assembled from as many pages of the server as it takes.
     pub(crate) fn listing<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -143,18 +150,14 @@ impl Client {
     }
 }
 
-/// Returns an answer that cannot be read is the server's fault.
+/// Returns the error for an answer that cannot be parsed.
 pub(crate) fn unreadable(why: &str) -> Error {
     refusal(ErrorKind::Internal, format!("the server's answer cannot be read: {why}"))
 }
 
-/// Conversations of an answer belong to the project of the call.
+/// Sets the project of a conversation, which answers leave out.
 fn in_project(call: &Call, conversation: ConversationView) -> ConversationView {
     ConversationView { project: call.project.clone(), ..conversation }
-}
-
-pub(crate) fn nothing(call: &Call) -> bodies::Nothing {
-    bodies::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
 }
 
 fn conversation_at(id: &ConversationId, rest: &[&str]) -> UrlPath {
@@ -177,8 +180,8 @@ pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> UrlPath {
 
 impl Operations for Client {
     fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
-        let body = bodies::NewProject { project_id: id.to_string() };
-        self.exchange.ask_whether_made(&ClientRequest {
+        let body = bodies::NewProject { project_id: id.clone() };
+        self.exchange.ask_whether_created(&ClientRequest {
             method: Method::POST,
             address: UrlPath::of(&["projects"]),
             call: None,
@@ -216,17 +219,13 @@ impl Operations for Client {
         call: &Call,
         request: NewConversation,
     ) -> Result<ConversationView> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::NewConversation { idempotency_key, ..request.into() };
         let address = UrlPath::of(&["conversations"]);
-        self.send(call, Method::POST, address, &body).map(|made| in_project(call, made))
+        self.send(call, Method::POST, address, request).map(|made| in_project(call, made))
     }
 
     fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
         let address = conversation_at(&request.conversation, &["derive"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::Derive { idempotency_key, ..request.into() };
-        let done: Derived = self.send(call, Method::POST, address, &body)?;
+        let done: Derived = self.send(call, Method::POST, address, request)?;
         Ok(Derived { conversation: in_project(call, done.conversation), ..done })
     }
 
@@ -252,18 +251,13 @@ impl Operations for Client {
         id: &ConversationId,
         patch: ConversationPatch,
     ) -> Result<ConversationView> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::ConversationPatch { idempotency_key, ..patch.into() };
         let address = conversation_at(id, &[]);
-        self.send(call, Method::PATCH, address, &body).map(|made| in_project(call, made))
+        self.send(call, Method::PATCH, address, patch).map(|made| in_project(call, made))
     }
 
     fn append(&self, call: &Call, request: Append) -> Result<Appended> {
         let address = conversation_at(&request.conversation, &["turns"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let redacted = call.redacted.clone();
-        let body = bodies::Append { idempotency_key, redacted, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
     fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
@@ -336,7 +330,7 @@ impl Operations for Client {
     }
 
     fn search(&self, call: &Call, request: SearchQuery) -> Result<SearchPage> {
-        // What no server takes need not be sent, and may not fit an address.
+        // No server accepts such a query, and it might not fit into an address.
         let (limit, given) = (self.limits.query_bytes, request.words.len());
         if given > limit {
             let why =
@@ -390,13 +384,8 @@ impl Operations for Client {
         branch: &str,
         name: Name,
     ) -> Result<BranchView> {
-        let body = bodies::BranchPatch {
-            name: name.to_string(),
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::BranchPatch::default()
-        };
         let address = branch_at(conversation, branch, &[]);
-        self.send(call, Method::PATCH, address, &body)
+        self.send(call, Method::PATCH, address, BranchPatch { name })
     }
 
     fn delete_branch(
@@ -413,14 +402,9 @@ impl Operations for Client {
             ForkPoint::At(turn) => (turn, true),
             ForkPoint::Before(turn) => (turn, false),
         };
-        let body = bodies::ForkTurn {
-            name: request.name.map(|name| name.to_string()),
-            inclusive: Some(inclusive),
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::ForkTurn::default()
-        };
+        let body = ForkTurn { name: request.name, inclusive: Some(inclusive) };
         let turn = TurnRef { conversation: request.conversation, turn };
-        self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)
+        self.send(call, Method::POST, turn_at(&turn, &["fork"]), body)
     }
 
     fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
@@ -433,20 +417,12 @@ impl Operations for Client {
 
     fn edit(&self, call: &Call, request: Edit) -> Result<Edited> {
         let address = turn_at(&request.turn, &["edit"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let redacted = call.redacted.clone();
-        let body = bodies::EditTurn { idempotency_key, redacted, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
     fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
-        let body = bodies::SplitTurn {
-            offset: request.offset as u64,
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::SplitTurn::default()
-        };
         let address = turn_at(&request.turn, &["split"]);
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
     fn delete(&self, call: &Call, request: Delete) -> Result<Deleted> {
@@ -462,21 +438,12 @@ impl Operations for Client {
     }
 
     fn patch_metadata(&self, call: &Call, turn: TurnRef, patch: MetadataPatch) -> Result<TurnView> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::MetadataPatch { idempotency_key, ..patch.into() };
-        let address = turn_at(&turn, &["metadata"]);
-        self.send(call, Method::PATCH, address, &body)
+        self.send(call, Method::PATCH, turn_at(&turn, &["metadata"]), patch)
     }
 
     fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
-        let body = bodies::PutBookmark {
-            turn: turn.turn.as_str().to_owned(),
-            conversation_id: turn.conversation.map(|id| id.to_string()),
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::PutBookmark::default()
-        };
         let address = UrlPath::of(&["bookmarks", name.as_str()]);
-        self.send(call, Method::PUT, address, &body)
+        self.send(call, Method::PUT, address, turn)
     }
 
     fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
@@ -520,17 +487,13 @@ impl Operations for Client {
     }
 
     fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
-        let body = bodies::Purge {
-            confirm: request.confirm,
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::Purge::default()
-        };
+        let body = PurgeBody { confirm: request.confirm };
         let address = match &request.target {
             PurgeTarget::Turn(turn) => turn_at(turn, &["purge"]),
             PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
             PurgeTarget::Source(id) => UrlPath::of(&["sources", &id.to_string(), "purge"]),
         };
-        self.send_patiently(call, Method::POST, address, &body, AnswerTimeout::Long)
+        self.send_patiently(call, Method::POST, address, body, AnswerTimeout::Long)
     }
 
     fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats> {
@@ -541,10 +504,7 @@ impl Operations for Client {
     fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
         let address = UrlPath::of(&["stats"]).with_option(WITHIN, conversation);
         let found: Stats = self.get(call, address.with("usage", true))?;
-        let usage = found.usage;
-        let usage =
-            usage.ok_or_else(|| refusal(ErrorKind::Internal, "the answer tells no usage"))?;
-        Ok(usage)
+        found.usage.ok_or_else(|| refusal(ErrorKind::Internal, "the answer has no usage"))
     }
 
     fn verify(&self) -> Result<Verified> {

@@ -1,15 +1,15 @@
-//! Pages of any size out of pages of the server's size.
+//! Assembles pages of any size from pages of the server.
 
 use tine_api::{Error, Result};
 use tine_core::{ErrorKind, Limits};
 
-/// Returns how many rows a server gives at once.
+/// Returns the page size of a server.
 pub(crate) fn server_rows() -> usize {
     Limits::default().page_rows
 }
 
-/// Returns how many rows are wanted; the same refusals as from an engine.
-pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
+/// Returns the requested number of rows, with the same errors as an engine.
+pub(crate) fn requested_rows(limit: Option<usize>, limits: &Limits) -> Result<usize> {
     let most = limits.page_rows;
     match limit {
         None => Ok(most),
@@ -20,19 +20,19 @@ pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
             let why = format!("rows in a page: at most {most}, not {given}; nothing was stored");
             Err(Error::new(ErrorKind::TooLarge, why))
         }
-        Some(wanted) => Ok(wanted),
+        Some(rows) => Ok(rows),
     }
 }
 
-/// Reads pages until there are enough rows. `read` gets a cursor and a number of rows; it takes a
-/// page in, and answers how many rows it had and where to go on.
+/// Reads pages until there are enough rows. `read` takes a cursor and a number of rows, reads a page
+/// and returns its number of rows and the next cursor.
 pub(crate) fn walk(
     limit: Option<usize>,
     cursor: Option<String>,
     limits: &Limits,
     mut read: impl FnMut(Option<String>, usize) -> Result<(usize, Option<String>)>,
 ) -> Result<Option<String>> {
-    let (mut left, mut cursor) = (wanted(limit, limits)?, cursor);
+    let (mut left, mut cursor) = (requested_rows(limit, limits)?, cursor);
     loop {
         let (rows, next) = read(cursor.take(), left.min(server_rows()))?;
         left = left.saturating_sub(rows);

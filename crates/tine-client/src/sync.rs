@@ -1,6 +1,6 @@
-//! What a sync asks of a server: how far logs have come, and deltas as bytes.
+//! Requests of a sync: the ends of logs, and deltas as bytes.
 //!
-//! A delta is read and written by `tine-formats`, which this crate does without.
+//! Deltas are parsed and written by `tine-formats`, on which this crate does not depend.
 
 use std::io::Read;
 
@@ -8,17 +8,17 @@ use tine_api::{Call, Listing, LogEnd, LogHashes, LogMark, LogMerges, Page, Pulle
 use tine_core::{ConversationId, ErrorKind, OperationHash};
 
 use crate::operations::WITHIN;
-use crate::transfer::{MEDIA_TYPE, SILENCE};
+use crate::transfer::{MEDIA_TYPE, STREAM_IDLE_TIMEOUT};
 use crate::url_path::UrlPath;
 use crate::{Client, refusal};
 
 impl Client {
-    /// Returns how far the logs of a project have come.
+    /// Lists the last entry of each log of a project.
     pub fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
         self.listing(call, &UrlPath::of(&["sync", "logs"]), page)
     }
 
-    /// Returns how far the log of a conversation has come, if the conversation exists in any form.
+    /// Returns the last entry of the log of a conversation, if there is a log.
     pub fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
         let address = UrlPath::of(&["sync", "logs"]).with(WITHIN, id);
         let found: Listing<LogEnd> = self.get(call, address)?;
@@ -51,8 +51,8 @@ impl Client {
         self.get(call, address)
     }
 
-    /// Reads the delta of a conversation after an entry of its log, again from its beginning where
-    /// the server was busy or the stream broke off. `scope` is `log` or `turns`.
+    /// Reads the delta of a conversation after an entry of its log. Starts again if the server is busy
+    /// or the stream ends early. `scope` is `log` or `turns`.
     pub fn read_delta<T>(
         &self,
         call: &Call,
@@ -67,7 +67,7 @@ impl Client {
             .with("scope", scope)
             .with_option("seq", since.map(|mark| mark.seq))
             .with_option("hash", since.map(|mark| mark.hash));
-        self.exchange.stream_whole(&address, call, SILENCE, read)
+        self.exchange.stream_whole(&address, call, STREAM_IDLE_TIMEOUT, read)
     }
 
     /// Sends a delta; received twice, it adds nothing.
@@ -77,7 +77,7 @@ impl Client {
         Ok(Pulled { bytes: lines.len() as u64, ..done })
     }
 
-    /// Returns the limits that this client keeps to.
+    /// Returns the limits of the client.
     pub fn limits(&self) -> &tine_core::Limits {
         &self.limits
     }

@@ -10,7 +10,7 @@ use crate::url_path::UrlPath;
 use crate::{Client, refusal};
 
 /// Idle timeout of a stream: the server may be scanning a large conversation.
-pub(crate) const SILENCE: Duration = Duration::from_secs(600);
+pub(crate) const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Copy buffer size, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -24,7 +24,7 @@ pub struct BundleStream {
 }
 
 impl BundleStream {
-    /// Writes all of it. A stream that broke off is an error: its last line is missing.
+    /// Writes the bundle. Fails if the stream ends early.
     pub fn write(mut self, out: &mut dyn Write) -> Result<io::Result<()>> {
         let mut piece = vec![0; PIECE];
         loop {
@@ -33,7 +33,7 @@ impl BundleStream {
                 Ok(size) => size,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    let why = format!("the bundle broke off ({error}); export it again");
+                    let why = format!("the bundle was cut off ({error}); export it again");
                     return Err(refusal(ErrorKind::Busy, why));
                 }
             };
@@ -45,18 +45,18 @@ impl BundleStream {
 }
 
 impl Client {
-    /// Whole conversations as a bundle.
+    /// Exports conversations as a bundle.
     pub fn export(&self, call: &Call, conversations: &[ConversationId]) -> Result<BundleStream> {
         let mut address = UrlPath::of(&["export"]).with("project_id", &call.project);
         for id in conversations {
             address = address.with("conversation_id", id);
         }
-        let input = self.exchange.stream(&address, Some(call), &[], SILENCE)?;
+        let input = self.exchange.stream(&address, Some(call), &[], STREAM_IDLE_TIMEOUT)?;
         Ok(BundleStream { input: Box::new(input) })
     }
 
-    /// Reads a bundle into the server's store; it checks every hash before it keeps anything.
-    /// `project` is where the conversations go instead of the projects that the bundle names.
+    /// Imports a bundle into the server's store, which verifies every hash before it stores anything.
+    /// `project` overrides the projects that the bundle names.
     pub fn import(&self, project: Option<&ProjectId>, input: &mut dyn Read) -> Result<Imported> {
         let address = UrlPath::of(&["import"]).with_option("project_id", project);
         self.exchange.send(&address, MEDIA_TYPE, input)

@@ -51,7 +51,7 @@ mod tests {
     use super::UrlPath;
 
     #[test]
-    fn a_name_stays_one_piece_whatever_it_holds() {
+    fn a_name_is_one_path_segment_whatever_it_contains() {
         let address = UrlPath::of(&["turns", "a/b?c#d é", "path"]).with("limit", 3).with("q", "&=");
         assert_eq!(address.as_str(), "/api/v1/turns/a%2Fb%3Fc%23d%20%C3%A9/path?limit=3&q=%26%3D");
     }

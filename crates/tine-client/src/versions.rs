@@ -1,7 +1,7 @@
-//! What turns are about, and commits: each operation as one request.
+//! Implements the operations on commits and rings as HTTP requests.
 
 use http::Method;
-use tine_api::bodies;
+use tine_api::bodies::{self, SignCommit};
 use tine_api::{
     BisectQuery, Bisected, BlameOf, BlameQuery, Blamed, Call, CommitQuery, CommitView, Diff,
     DiffQuery, Drift, Inject, Injected, Listing, MergeBranches, Merged, NewCommit, Page, Predicate,
@@ -24,9 +24,7 @@ impl Versions for Client {
     }
 
     fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::NewCommit { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, UrlPath::of(&["commits"]), &body)
+        self.send(call, Method::POST, UrlPath::of(&["commits"]), request)
     }
 
     fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
@@ -47,14 +45,9 @@ impl Versions for Client {
         public_key: &str,
         signature: &str,
     ) -> Result<CommitView> {
-        let body = bodies::SignCommit {
-            public_key: public_key.to_owned(),
-            value: signature.to_owned(),
-            idempotency_key: call.idempotency_key.clone(),
-            ..bodies::SignCommit::default()
-        };
+        let (public_key, value) = (public_key.to_owned(), signature.to_owned());
         let address = UrlPath::of(&["commits", commit, "signature"]);
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, SignCommit { public_key, value })
     }
 
     fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
@@ -67,24 +60,18 @@ impl Versions for Client {
     }
 
     fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::Merge { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, UrlPath::of(&["merges"]), &body)
+        self.send(call, Method::POST, UrlPath::of(&["merges"]), request)
     }
 
     fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView> {
         let branch = request.branch.as_deref().unwrap_or("main");
         let address = branch_at(&request.conversation, branch, &["resolutions"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::ResolveConflicts { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, request)
     }
 
     fn inject(&self, call: &Call, request: Inject) -> Result<Injected> {
         let address = UrlPath::of(&["turns", request.turn.turn.as_str(), "inject"]);
-        let idempotency_key = call.idempotency_key.clone();
-        let body = bodies::Inject { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)
+        self.send(call, Method::POST, address, bodies::Inject::from(request))
     }
 
     fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {

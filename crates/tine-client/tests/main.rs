@@ -85,7 +85,7 @@ fn hide() -> ConversationPatch {
 }
 
 #[test]
-fn a_reading_call_is_sent_again_while_the_server_is_busy() {
+fn a_read_is_retried_while_the_server_is_busy() {
     let script = Script::of(vec![busy(), String::new(), conversation()]);
     let found = script.client().conversation(&Call::by("x"), &trip()).expect("the third time");
     assert_eq!(found.id, trip());
@@ -93,7 +93,7 @@ fn a_reading_call_is_sent_again_while_the_server_is_busy() {
 }
 
 #[test]
-fn a_change_without_a_key_is_sent_once_and_one_with_a_key_again() {
+fn only_changes_with_a_key_are_retried() {
     let script = Script::of(vec![busy()]);
     let call = Call::by("x");
     let refused = script.client().patch_conversation(&call, &trip(), hide()).expect_err("once");
@@ -103,7 +103,7 @@ fn a_change_without_a_key_is_sent_once_and_one_with_a_key_again() {
     let script = Script::of(vec![String::new()]);
     let broken = script.client().patch_conversation(&call, &trip(), hide()).expect_err("once");
     assert_eq!(broken.kind(), ErrorKind::Busy);
-    assert!(broken.to_string().contains("look whether the change was made"), "{broken}");
+    assert!(broken.to_string().contains("check whether the change was made"), "{broken}");
     assert_eq!(script.asked().len(), 1);
 
     let script = Script::of(vec![busy(), String::new(), conversation()]);
@@ -115,7 +115,7 @@ fn a_change_without_a_key_is_sent_once_and_one_with_a_key_again() {
 }
 
 #[test]
-fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
+fn a_delta_is_requested_again_while_the_server_is_busy() {
     let call = Call::by("me");
     let lines = "{\"kind\":\"delta\"}\n{\"kind\":\"end\"}\n";
     let whole = answer("200 OK", "content-type: application/x-ndjson\r\n", lines);
@@ -137,7 +137,7 @@ fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
 }
 
 #[test]
-fn a_server_that_stays_busy_is_given_up() {
+fn retries_end_while_the_server_stays_busy() {
     let script = Script::of(vec![busy(), busy(), busy(), busy(), busy()]);
     let refused = script.client().conversation(&Call::by("x"), &trip()).expect_err("five times");
     assert_eq!(refused.kind(), ErrorKind::Busy);
@@ -145,7 +145,7 @@ fn a_server_that_stays_busy_is_given_up() {
 }
 
 #[test]
-fn a_refusal_keeps_its_sentence_and_its_details() {
+fn an_error_keeps_its_message_and_its_details() {
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     let body = format!(
         r#"{{"type":"/docs#conflict","title":"conflict","status":409,"detail":"somebody was first","code":"conflict","actual_tip":{{"branch":"main","turn_id":"{id}","turn_hash":null}},"deleted_by":7}}"#
@@ -162,19 +162,19 @@ fn a_refusal_keeps_its_sentence_and_its_details() {
 }
 
 #[test]
-fn somebody_else_s_answer_is_not_taken_for_the_server_s() {
+fn an_answer_of_another_server_is_not_accepted() {
     let page = answer("404 Not Found", "content-type: text/html\r\n", "<h1>nginx</h1>");
     let refused = Script::of(vec![page]).client().conversation(&Call::by("x"), &trip());
     let refused = refused.expect_err("no conversation");
     assert_eq!(refused.kind(), ErrorKind::Internal);
-    assert!(refused.to_string().contains("not as Tine does"), "{refused}");
+    assert!(refused.to_string().contains("without an error of Tine"), "{refused}");
     let other = Script::of(vec![answer("200 OK", "", "{\"hello\":1}")]);
     let refused = other.client().conversation(&Call::by("x"), &trip()).expect_err("unreadable");
     assert_eq!(refused.kind(), ErrorKind::Internal);
 }
 
 #[test]
-fn a_token_goes_with_every_request_and_shows_up_nowhere() {
+fn a_token_is_sent_with_every_request_and_never_shown() {
     let script = Script::of(vec![conversation()]);
     let client = script.client().with_token("tine_secret\n").expect("a token");
     assert!(!format!("{client:?}").contains("secret"));
@@ -201,7 +201,7 @@ fn stream(events: &str) -> String {
 }
 
 #[test]
-fn a_follower_goes_on_where_it_was_cut_off_and_gives_nothing_twice() {
+fn a_follower_resumes_after_a_disconnect_without_duplicates() {
     let whole = event(6);
     let script = Script::of(vec![
         stream(": following\nid: 4\n\n"),
@@ -227,7 +227,7 @@ fn a_follower_goes_on_where_it_was_cut_off_and_gives_nothing_twice() {
 }
 
 #[test]
-fn a_follower_may_begin_anywhere_and_keeps_details_byte_for_byte() {
+fn a_follower_can_start_anywhere_and_keeps_details_byte_for_byte() {
     let script = Script::of(vec![stream(&event(1))]);
     let client = script.client();
     let after = Some(FeedPosition(0));
@@ -238,13 +238,13 @@ fn a_follower_may_begin_anywhere_and_keeps_details_byte_for_byte() {
 }
 
 #[test]
-fn a_server_that_cannot_be_trusted_is_asked_once() {
+fn an_untrusted_server_is_not_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}", listener.local_addr().expect("it has one"));
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it is taken");
-        // Whoever came again would be waiting now.
+        // A retry would be waiting now.
         std::thread::sleep(std::time::Duration::from_millis(300));
         listener.set_nonblocking(true).expect("it can be asked");
         listener.accept().is_err()
@@ -252,6 +252,6 @@ fn a_server_that_cannot_be_trusted_is_asked_once() {
     let client = Client::new(&url).expect("this machine knows authorities");
     let refused = client.conversation(&Call::by("x"), &trip()).expect_err("no TLS there");
     assert_eq!(refused.kind(), ErrorKind::Invalid);
-    assert!(refused.to_string().contains("cannot be trusted"), "{refused}");
+    assert!(refused.to_string().contains("is not trusted"), "{refused}");
     assert!(server.join().expect("it ends"), "it was asked again");
 }

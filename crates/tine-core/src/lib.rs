@@ -17,6 +17,7 @@ pub mod limits;
 pub mod message;
 pub mod metadata;
 pub mod reference;
+pub mod request;
 pub mod rings;
 pub mod search_text;
 pub mod sign;

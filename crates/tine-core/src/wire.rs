@@ -17,7 +17,7 @@ macro_rules! impl_text_serde {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
                 let $text = std::borrow::Cow::<'de, str>::deserialize(input)?;
-                $read.map_err(serde::de::Error::custom)
+                $read.map_err(crate::request::refuse)
             }
         }
 
@@ -37,20 +37,29 @@ macro_rules! impl_text_serde {
     )*};
 }
 
-use std::convert::Infallible;
+use std::borrow::Cow;
 
 use crate::error::UnknownName;
 use crate::facts::{self, FieldKind, Relation, Strategy};
+use crate::ids::NameError;
+use crate::request;
 use crate::rings::Intent;
 use crate::{
-    BranchId, CommitHash, ConversationId, Digest, EntityId, ErrorKind, InterpretationId, Name,
-    ObservationId, OperationHash, ProjectId, Role, RootHash, SourceId, Status, Timestamp, TurnHash,
-    TurnId,
+    BranchId, CommitHash, ConversationId, Digest, EntityId, ErrorKind, InterpretationId, Limits,
+    Name, ObservationId, OperationHash, ProjectId, Reference, Role, RootHash, SourceId, Status,
+    Timestamp, TurnHash, TurnId,
 };
 
-/// Accepts a text that was checked when it was stored.
-fn stored<T>(value: T) -> Result<T, Infallible> {
-    Ok(value)
+/// Checks a text in a request; accepts one that was checked when it was stored.
+fn checked<T>(
+    text: Cow<'_, str>,
+    check: fn(String, &Limits) -> Result<T, NameError>,
+    stored: fn(String) -> T,
+) -> Result<T, NameError> {
+    match request::limits() {
+        Some(limits) => check(text.into_owned(), &limits),
+        None => Ok(stored(text.into_owned())),
+    }
 }
 
 /// Looks a value up by its wire name.
@@ -75,9 +84,10 @@ impl_text_serde! {
     InterpretationId: |id| id.to_string(), |text| text.parse::<InterpretationId>();
     ObservationId: |id| id.to_string(), |text| text.parse::<ObservationId>();
     Timestamp: |at| at.to_string(), |text| text.parse::<Timestamp>();
-    ProjectId: |id| id.as_str(), |text| stored(ProjectId::from_stored(text));
-    ConversationId: |id| id.as_str(), |text| stored(ConversationId::from_stored(text));
-    Name: |name| name.as_str(), |text| stored(Name::from_stored(text));
+    ProjectId: |id| id.as_str(), |text| checked(text, ProjectId::new, ProjectId::from_stored);
+    ConversationId: |id| id.as_str(), |text| checked(text, ConversationId::new, ConversationId::from_stored);
+    Name: |name| name.as_str(), |text| checked(text, Name::new, Name::from_stored);
+    Reference: |reference| reference.as_str(), |text| Reference::parse(&text);
     ErrorKind: |kind| kind.code(), |text| named("error code", &text, ErrorKind::parse);
     Role: |role| role.as_str(), |text| text.parse::<Role>();
     Status: |status| status.as_str(), |text| named("status", &text, Status::parse);

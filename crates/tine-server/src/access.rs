@@ -1,11 +1,11 @@
-//! Who may do what.
+//! Authentication and authorization.
 //!
-//! On the loopback no token is needed; elsewhere every request needs one. A token is a random
-//! word that is shown once; what is kept of it is its digest, in a file that only its owner can
-//! read. It reaches one project or all of them, for reading or for writing too.
+//! On the loopback interface no token is needed; elsewhere every request needs one. A token is a
+//! random secret that is shown once; only its digest is stored, in a file that only its owner can
+//! read. It gives access to one project or to all of them, read-only or read-write.
 //!
-//! Names are checked on every route, so that a page in a browser cannot reach the server under a
-//! name of its own (DNS rebinding), nor send requests from another origin.
+//! Host and origin are checked on every route, so that a web page can neither reach the server
+//! under another name (DNS rebinding) nor send requests from another origin.
 
 use std::fs;
 use std::io;
@@ -20,38 +20,38 @@ use tine_core::{Digest, ErrorKind, ProjectId};
 use crate::app::Options;
 use crate::problem::Problem;
 
-/// What a request wants to do.
+/// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// A token as it is kept.
+/// A token as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// What its owner calls it; also the name that changes are recorded under.
+    /// Its name, which is recorded as the author of changes.
     pub name: String,
-    /// The SHA-256 of its word, in hex.
+    /// The SHA-256 of the secret, in hexadecimal.
     pub digest: String,
-    /// The project that it reaches; all of them without.
+    /// The only project that it gives access to; all projects by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Whether it may change something.
+    /// Whether it allows changes.
     pub write: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
 }
 
 /// The file of tokens.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TokenFile {
-    /// All that are valid.
+    /// All valid tokens.
     pub tokens: Vec<Token>,
 }
 
 impl TokenFile {
-    /// Reads the file; one that is not there has no tokens.
+    /// Reads the file; a missing file has no tokens.
     pub fn read(path: &Path) -> io::Result<TokenFile> {
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -61,7 +61,7 @@ impl TokenFile {
         }
     }
 
-    /// Replaces the file in one step, readable for its owner only.
+    /// Replaces the file atomically; only its owner can read it.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let beside = path.with_extension(format!("{}.new", std::process::id()));
         let mut options = fs::OpenOptions::new();
@@ -75,9 +75,9 @@ impl TokenFile {
     }
 }
 
-/// The digest under which a token's word is kept.
-pub fn token_digest(word: &str) -> String {
-    Digest::of(word.as_bytes()).to_string()
+/// Returns the digest of a secret, as it is stored.
+pub fn token_digest(secret: &str) -> String {
+    Digest::of(secret.as_bytes()).to_string()
 }
 
 /// The valid tokens, read again when their file changes.
@@ -86,8 +86,8 @@ pub(crate) struct Tokens {
     known: Mutex<(Option<Version>, TokenFile)>,
 }
 
-/// What tells one state of the file from the next. The time alone does not: two changes can fall
-/// into one tick of the clock.
+/// Identifies a version of the file. The time is not enough: two changes can fall into one tick of
+/// the clock.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     modified: SystemTime,
@@ -111,9 +111,9 @@ impl Tokens {
         Tokens { path, known: Mutex::default() }
     }
 
-    fn find(&self, word: &str) -> Result<Option<Token>, Problem> {
-        // Digests of random words: how long a comparison takes tells nothing about the word.
-        self.with_digest(&token_digest(word))
+    fn find(&self, secret: &str) -> Result<Option<Token>, Problem> {
+        // Digests of random secrets need no constant-time comparison.
+        self.with_digest(&token_digest(secret))
     }
 
     fn with_digest(&self, digest: &str) -> Result<Option<Token>, Problem> {
@@ -131,7 +131,7 @@ impl Tokens {
         Ok(known.1.tokens.iter().find(|token| token.digest == digest).cloned())
     }
 
-    /// Whether a caller that came in before may still do what it could do then.
+    /// Returns whether the token of a caller is still valid and unchanged.
     pub(crate) fn still_admit(&self, caller: &Caller) -> bool {
         match &caller.token {
             None => true,
@@ -142,50 +142,53 @@ impl Tokens {
     }
 }
 
-/// Who sends a request.
+/// The caller of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     token: Option<Token>,
 }
 
 impl Caller {
-    /// The name that changes are recorded under, if there is a token.
+    /// Returns the name of the token, which is recorded as the author of changes.
     pub(crate) fn name(&self) -> Option<String> {
         self.token.as_ref().map(|token| token.name.clone())
     }
 
-    /// The one project that the caller reaches, if it is not all.
+    /// Returns the only project that the caller can access, if it cannot access all.
     pub(crate) fn only_project(&self) -> Option<ProjectId> {
         let project = self.token.as_ref()?.project.as_ref()?;
         Some(ProjectId::from_stored(project.clone()))
     }
 
-    /// Refuses what the caller may not do.
+    /// Checks access to a project.
     pub(crate) fn check(&self, project: &ProjectId, access: Access) -> Result<(), Problem> {
         let Some(token) = &self.token else {
             return Ok(());
         };
         if self.only_project().is_some_and(|only| only != *project) {
-            let why = format!("the token `{}` does not reach the project {project}", token.name);
+            let why =
+                format!("the token `{}` gives no access to the project {project}", token.name);
             return Err(Problem::new(ErrorKind::Forbidden, why));
         }
         self.check_write(access)
     }
 
-    /// Refuses what the caller may not do to the whole store.
+    /// Checks access to the whole store.
     pub(crate) fn check_store(&self, access: Access) -> Result<(), Problem> {
         if let Some(project) = self.only_project() {
-            let why = format!("the token reaches the project {project} only, not the whole store");
+            let why = format!(
+                "the token gives access to the project {project} only, not to the whole store"
+            );
             return Err(Problem::new(ErrorKind::Forbidden, why));
         }
         self.check_write(access)
     }
 
-    /// Refuses a change by a caller that may only read.
+    /// Checks that the caller may make changes, if the request does.
     pub(crate) fn check_write(&self, access: Access) -> Result<(), Problem> {
         match &self.token {
             Some(token) if access == Access::Write && !token.write => {
-                let why = format!("the token `{}` may only read", token.name);
+                let why = format!("the token `{}` is read-only", token.name);
                 Err(Problem::new(ErrorKind::Forbidden, why))
             }
             _ => Ok(()),
@@ -193,48 +196,50 @@ impl Caller {
     }
 }
 
-/// Finds out who asks, and refuses who may not. What is `open` anybody may have: the page, which
-/// asks for a token itself.
+/// Authenticates the caller of a request. `open` requests need no token: the page, which asks for one
+/// itself, and health checks.
 pub(crate) fn admit(
     tokens: &Tokens,
     options: &Options,
     headers: &HeaderMap,
     open: bool,
 ) -> Result<Caller, Problem> {
-    check_names(options, headers)?;
+    check_host_and_origin(options, headers)?;
     let given = match headers.get(header::AUTHORIZATION) {
         None => None,
         Some(value) => {
             let text = value.to_str().unwrap_or_default();
-            let word = text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-            let Some((_, word)) = word else {
-                let why = "Authorization must be `Bearer` and a token";
+            let secret =
+                text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+            let Some((_, secret)) = secret else {
+                let why = "Authorization must have the form `Bearer TOKEN`";
                 return Err(Problem::new(ErrorKind::Unauthorized, why));
             };
-            Some(word.trim())
+            Some(secret.trim())
         }
     };
     match given {
-        Some(word) => match tokens.find(word)? {
+        Some(secret) => match tokens.find(secret)? {
             Some(token) => Ok(Caller { token: Some(token) }),
             None => Err(Problem::new(
                 ErrorKind::Unauthorized,
-                "this token is not valid; `tine token create` makes one",
+                "the token is not valid; create one with `tine token create`",
             )),
         },
         None if options.token_required && !open => Err(Problem::new(
             ErrorKind::Unauthorized,
-            "a token is needed; `tine token create` makes one, sent as `Authorization: Bearer …`",
+            "a token is required; create one with `tine token create` and send it as \
+             `Authorization: Bearer …`",
         )),
         None => Ok(Caller::default()),
     }
 }
 
-fn check_names(options: &Options, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_host_and_origin(options: &Options, headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).unwrap_or_default();
     if !is_ours(options, host_name(host)) {
-        let why = format!("`{host}` is not a name of this server; --host adds one");
+        let why = format!("`{host}` is not a name of this server; add it with --host");
         return Err(
             Problem::new(ErrorKind::Forbidden, why).with_status(StatusCode::MISDIRECTED_REQUEST)
         );
@@ -243,14 +248,14 @@ fn check_names(options: &Options, headers: &HeaderMap) -> Result<(), Problem> {
         let origin = origin.to_str().unwrap_or_default();
         let same = origin.split_once("://").is_some_and(|(_, name)| name == host);
         if !same {
-            let why = format!("requests from pages of `{origin}` are not taken");
+            let why = format!("requests from the origin `{origin}` are not allowed");
             return Err(Problem::new(ErrorKind::Forbidden, why));
         }
     }
     Ok(())
 }
 
-/// A host without its port.
+/// Returns a host without its port.
 fn host_name(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_cannot_ask_in_its_name() {
+    fn requests_of_other_sites_are_refused() {
         let (tokens, options) = (Tokens::new(None), Options::default());
         let refused = |pairs: &[(&'static str, &'static str)]| {
             admit(&tokens, &options, &headers(pairs), true)
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_reaches_as_far_as_it_says() {
+    fn a_token_gives_access_to_its_project_only() {
         let token = Token {
             name: "reader".to_owned(),
             digest: String::new(),

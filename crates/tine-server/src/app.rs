@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The options and the state of a server.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,53 +10,53 @@ use tine_engine::Engine;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Tokens;
+use crate::capacity::{BodyMemory, RequestSlots};
 use crate::metrics::Metrics;
 use crate::rate::Rates;
-use crate::replies::Replies;
-use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::running_replies::RunningReplies;
 use crate::visited::Visited;
 use crate::worker::Bell;
 
-/// How a server behaves.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who is recorded as the author of changes that no token or header names.
+    /// The recorded author of changes without a token and without the header `X-Tine-Actor`.
     pub actor: String,
-    /// Where tokens are kept; without it none is valid.
+    /// The file of tokens; without it no token is valid.
     pub tokens: Option<PathBuf>,
-    /// Where it is kept what people looked at last; in memory without it.
+    /// The file of last viewed leaves; kept in memory by default.
     pub visited: Option<PathBuf>,
     /// Whether every request needs a token.
     pub token_required: bool,
-    /// Names under which the server may be addressed, besides the loopback's.
+    /// Additional host names of the server, beside those of the loopback interface.
     pub hosts: Vec<String>,
-    /// Connections at once; further ones wait until one ends.
+    /// The maximum number of connections; further ones wait.
     pub connections: usize,
-    /// Whether secrets are taken out of what is appended and edited.
+    /// Whether to redact secrets in content before it is recorded.
     pub redact: bool,
-    /// Requests in work at once.
+    /// The maximum number of concurrent requests.
     pub concurrency: usize,
-    /// Exports, imports, sources that come and outlines, at once.
+    /// The maximum number of concurrent exports, imports, uploads and outlines.
     pub transfers: usize,
-    /// Requests at once that wait until a run has ended; each holds a thread meanwhile.
+    /// The maximum number of requests that wait for a run; each holds a thread.
     pub waits: usize,
-    /// Models that answer, by name; the first where none is named.
+    /// The models that can reply, by name. The first one is the default.
     pub models: Vec<(String, tine_llm::reply::Responder)>,
-    /// Answers of models at once; each holds a thread.
+    /// The maximum number of concurrent replies of models; each holds a thread.
     pub replies: usize,
-    /// Whether runs that wait are done here, in the background.
+    /// Whether to perform queued runs in the background.
     pub interprets: bool,
-    /// Memory for large bodies, all together.
-    pub body_room_bytes: usize,
-    /// Requests of one address in a second.
+    /// Memory for all large bodies together.
+    pub body_memory_bytes: usize,
+    /// The maximum number of requests per second and address.
     pub rate: u32,
-    /// How long a body may take to come.
+    /// Timeout for receiving a body.
     pub body_timeout: Duration,
-    /// How long a request's head may take to come; also how long a connection may be idle.
+    /// Timeout for receiving the head of a request; also the idle timeout of a connection.
     pub head_timeout: Duration,
-    /// How long a client may leave an answer unread.
+    /// Timeout for a client to read an answer.
     pub write_timeout: Duration,
-    /// How long requests in work may go on after the server was told to stop.
+    /// Timeout for running requests after the server was asked to stop.
     pub grace: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Default for Options {
             models: Vec::new(),
             replies: 32,
             interprets: true,
-            body_room_bytes: 512 << 20,
+            body_memory_bytes: 512 << 20,
             rate: 50_000,
             body_timeout: Duration::from_secs(60),
             head_timeout: Duration::from_secs(60),
@@ -86,33 +86,31 @@ impl Default for Options {
     }
 }
 
-/// The server's state.
+/// The state of a server.
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) options: Options,
     pub(crate) tokens: Tokens,
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
-    pub(crate) room: Semaphore,
-    pub(crate) body_room: BodyRoom,
-    pub(crate) transfer_room: TransferRoom,
-    pub(crate) wait_room: WaitRoom,
-    /// Answers that are being given.
-    pub(crate) replies: Arc<Replies>,
-    /// What people looked at last.
+    pub(crate) concurrency: Semaphore,
+    pub(crate) body_memory: BodyMemory,
+    pub(crate) transfers: RequestSlots,
+    pub(crate) waits: RequestSlots,
+    pub(crate) replies: Arc<RunningReplies>,
     pub(crate) visited: Visited,
-    /// Tells the worker that a run may be waiting.
+    /// Wakes the worker when a run may be queued.
     pub(crate) bell: Bell,
-    /// The API's description, put together when it is first asked for.
+    /// The OpenAPI document, generated on first use.
     pub(crate) description: LazyLock<Value>,
-    /// The tools for agents.
+    /// The handler of MCP requests.
     pub(crate) mcp: tine_mcp::McpHttp,
-    /// How far the feed goes, as far as the server has seen.
+    /// The last known position of the change feed.
     pub(crate) feed: watch::Receiver<u64>,
-    /// Turns true when the server is told to stop.
+    /// Becomes true when the server is asked to stop.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
-/// Where a request comes from.
+/// The address of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);

@@ -1,51 +1,50 @@
-//! The web page that Tine shows, as files in the binary.
+//! The files of the web page, embedded in the binary.
 //!
-//! The build script takes what `web/` was built into; where that was not done, there is one page
-//! that says how. Only bytes are here: how they are sent is the server's business. A crate of its
-//! own, so that a change of the page compiles little.
+//! The build script embeds the build of `web/`; if there is none, a single page that explains how to
+//! build it. How files are sent is up to the server.
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
-    /// Its path below the page's address, such as `assets/index-1a2b3c.js`.
+    /// Its path, such as `assets/index-1a2b3c.js`.
     pub name: &'static str,
-    /// What it says.
+    /// Its content.
     pub bytes: &'static [u8],
-    /// The same compressed, where that is smaller.
+    /// Its content compressed by gzip, if that is smaller.
     pub gzip: Option<&'static [u8]>,
-    /// Another for other bytes.
+    /// Changes with the content.
     pub version: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// Whether the page itself is here, and not only what stands in for it.
+/// Returns whether the page itself is embedded, and not its substitute.
 pub const fn is_built() -> bool {
     BUILT
 }
 
-/// All files, by name.
+/// Returns all files, by name.
 pub fn files() -> &'static [File] {
     FILES
 }
 
-/// A file by its name.
+/// Returns a file by its name.
 pub fn find(name: &str) -> Option<&'static File> {
     FILES.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &FILES[at])
 }
 
-/// What every place of the page begins with.
+/// Returns the start page.
 pub fn index() -> &'static File {
-    find("index.html").expect("the build script always takes one in")
+    find("index.html").expect("the build script always embeds one")
 }
 
 impl File {
-    /// Whether its name changes with its bytes: then whoever has it need never ask again.
+    /// Returns whether its name changes with its content, so that clients can cache it for ever.
     pub fn is_immutable(&self) -> bool {
         self.name.starts_with("assets/")
     }
 
-    /// Its type, from its name.
+    /// Returns its media type, from its name.
     pub fn media_type(&self) -> &'static str {
         match self.name.rsplit_once('.').map_or("", |(_, ending)| ending) {
             "html" => "text/html; charset=utf-8",

@@ -1,9 +1,8 @@
 //! Live events: the operation log as a stream (server-sent events).
 //!
-//! Every connection keeps its own place in the feed and reads on from there whenever something
-//! was committed, by this process or another. Nothing is queued for a client that does not read:
-//! its place simply stays where it is. A client that comes back with `Last-Event-ID` misses
-//! nothing.
+//! Each connection keeps its own position in the feed and reads on whenever something was
+//! committed, by this process or another. Nothing is queued for a client that does not read: its
+//! position stays where it is. A client that reconnects with `Last-Event-ID` misses nothing.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,8 +16,7 @@ use axum::response::Response;
 use futures_util::stream::{self, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tine_api::bodies;
-use tine_core::{ConversationId, ErrorKind};
+use tine_core::{ConversationId, ErrorKind, ProjectId};
 use tine_engine::{Engine, FeedFilter};
 use tine_store::FeedPosition;
 use tokio::sync::watch;
@@ -27,41 +25,41 @@ use crate::access::{Access, Caller};
 use crate::app::App;
 use crate::metrics::Gauge;
 use crate::problem::Problem;
-use crate::route;
+use crate::route::UrlParameters;
 
-/// Entries read at once.
+/// The number of entries to read at once.
 const ENTRIES: usize = 128;
 
-/// How often a silent connection is shown to be alive.
+/// The interval of keep-alive comments.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How often the store is asked whether another process has written.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to poll the store for writes of other processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a follower asks for.
+/// Which events to follow.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct EventsQuery {
     /// Only events of this project.
-    project_id: Option<String>,
+    project_id: Option<ProjectId>,
     /// Only events of this conversation.
-    conversation_id: Option<String>,
-    /// The position behind which to begin; the present end without it. The header
-    /// `Last-Event-ID` says the same.
+    conversation_id: Option<ConversationId>,
+    /// The position to start after; the current end of the feed by default. The header
+    /// `Last-Event-ID` overrides it.
     after: Option<u64>,
 }
 
-/// Keeps the end of the feed up to date for all followers.
+/// Polls the end of the feed for all followers.
 pub(crate) async fn watch_feed(engine: Engine, end: watch::Sender<u64>) {
     loop {
-        tokio::time::sleep(LOOK).await;
-        // Nobody follows: nothing is asked.
+        tokio::time::sleep(POLL_INTERVAL).await;
+        // There are no followers.
         if end.receiver_count() <= 1 {
             continue;
         }
         let engine = engine.clone();
-        let asked = tokio::task::spawn_blocking(move || engine.feed_end()).await;
-        if let Ok(Ok(FeedPosition(now))) = asked {
+        let end_now = tokio::task::spawn_blocking(move || engine.feed_end()).await;
+        if let Ok(Ok(FeedPosition(now))) = end_now {
             end.send_if_modified(|known| std::mem::replace(known, now) != now);
         }
     }
@@ -72,29 +70,21 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     caller: Option<axum::Extension<Caller>>,
     headers: HeaderMap,
-    route::Wanted(wanted): route::Wanted<Wanted>,
+    UrlParameters(query): UrlParameters<EventsQuery>,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|axum::Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits();
-    let project = match (&wanted.project_id, caller.only_project()) {
-        (Some(id), _) => {
-            let project = bodies::project(Some(id), limits)?;
-            caller.check(&project, Access::Read)?;
-            Some(project)
-        }
-        (None, only) => only,
-    };
-    let conversation = match &wanted.conversation_id {
-        Some(id) => Some(ConversationId::new(id, limits).map_err(tine_engine::Error::from)?),
-        None => None,
-    };
+    let (conversation, project) = (query.conversation_id, query.project_id);
+    if let Some(project) = &project {
+        caller.check(project, Access::Read)?;
+    }
+    let project = project.or_else(|| caller.only_project());
     let last = match headers.get("last-event-id") {
         Some(value) => {
             let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-            let why = "Last-Event-ID is the id of an event that was sent before, a number";
+            let why = "Last-Event-ID must be the id of an earlier event, a number";
             Some(number.ok_or_else(|| Problem::new(ErrorKind::Invalid, why))?)
         }
-        None => wanted.after,
+        None => query.after,
     };
     let engine = app.engine.clone();
     let end = tokio::task::spawn_blocking(move || engine.feed_end()).await;
@@ -102,7 +92,7 @@ pub(crate) async fn events(
         end.map_err(|_| Problem::new(ErrorKind::Internal, "the feed could not be read"))??;
     let at = last.map_or(end, FeedPosition);
     if at > end {
-        let why = format!("no event has the id {} yet; the last one has {}", at.0, end.0);
+        let why = format!("there is no event with the id {} yet; the last one is {}", at.0, end.0);
         return Err(Problem::new(ErrorKind::Invalid, why));
     }
     let follower = Follower {
@@ -112,7 +102,7 @@ pub(crate) async fn events(
         stopping: app.stopping.clone(),
         _counted: app.metrics.follower(),
         caller,
-        // Whoever is cut off before the first event knows from this where to go on.
+        // A client that is cut off before the first event can continue from this id.
         ready: VecDeque::from([Bytes::from(format!(": following\nid: {}\n\n", at.0))]),
         app,
     };
@@ -140,8 +130,8 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next piece to send; `None` when the server stops, the caller's token was taken back,
-    /// or the feed cannot be read.
+    /// Returns the next bytes to send; `None` when the server stops, the token of the caller was
+    /// revoked, or the feed cannot be read.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if !self.app.tokens.still_admit(&self.caller) {
@@ -167,7 +157,7 @@ impl Follower {
         }
     }
 
-    /// Reads what lies behind the follower's place. Answers whether there was anything.
+    /// Reads the entries after the current position. Returns whether there were any.
     async fn read_on(&mut self) -> Option<bool> {
         let (engine, filter, at) = (self.app.engine.clone(), self.filter.clone(), self.at);
         let read = tokio::task::spawn_blocking(move || engine.feed(at, &filter, ENTRIES)).await;

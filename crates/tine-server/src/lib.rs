@@ -1,16 +1,19 @@
 //! Tine over HTTP.
 //!
-//! [`Server`] listens, checks who asks (`access`), and answers: the REST routes (`api`), live
-//! events (`events`), answers of models (`reply`), bundles (`transfer`), tools for agents (`mcp`), the API's description (`openapi`) and its reference
-//! (`reference`), and the web page (`page`). Everything goes through the engine; no rule of the tree lives here.
+//! [`Server`] listens, checks the caller (`access`) and answers: the REST routes (`api`), the change
+//! feed (`events`), replies of models (`reply`), bundles (`transfer`), MCP (`mcp`), the OpenAPI
+//! document (`openapi`) with its reference (`reference`), and the web page (`page`). Everything goes
+//! through the engine; no rule of the tree is implemented here.
 //!
-//! Connections are served by a few asynchronous threads that never wait for the store; what may
-//! wait runs on threads of its own.
+//! Connections are served by a few asynchronous threads that never wait for the store; blocking
+//! work runs on threads of its own.
 
 mod access;
 mod api;
 mod app;
 pub mod assets;
+mod body_watch;
+mod capacity;
 pub mod demo;
 mod events;
 mod mcp;
@@ -21,14 +24,12 @@ mod parameters;
 mod problem;
 mod rate;
 mod reference;
-mod replies;
 mod reply;
-mod room;
 mod route;
+mod running_replies;
 mod serve;
 mod sources;
 mod transfer;
-mod unread;
 mod visited;
 mod worker;
 
@@ -36,7 +37,7 @@ pub use access::{Token, TokenFile, token_digest};
 pub use app::Options;
 pub use serve::{Server, Stopper};
 
-/// The API's description, as OpenAPI 3.1.
+/// Returns the OpenAPI 3.1 document of the API.
 pub fn description() -> serde_json::Value {
     serve::description()
 }

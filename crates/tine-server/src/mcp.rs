@@ -1,4 +1,4 @@
-//! `/mcp`: the tools for agents, behind the checks that every route has.
+//! Serves the Model Context Protocol at `/mcp`, with the access checks of every route.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::app::{App, Options};
 use crate::problem::Problem;
 use crate::route;
 
-/// The handler for an engine. Files are never read by their paths here.
+/// Returns the handler of an engine. It never reads files by their paths.
 pub(crate) fn handler(engine: &Engine, options: &Options) -> McpHttp {
     let server = McpServer::new(
         engine.clone(),
@@ -27,15 +27,15 @@ pub(crate) fn handler(engine: &Engine, options: &Options) -> McpHttp {
     McpHttp::new(server, engine.limits().body_bytes)
 }
 
-/// Any method of `/mcp`.
+/// Answers any method of `/mcp`.
 pub(crate) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
-    match handed_on(&app, request).await {
+    match forward(&app, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn handed_on(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
+async fn forward(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
     let claimed = parts.headers.get("x-tine-actor").and_then(|actor| actor.to_str().ok());
@@ -45,20 +45,20 @@ async fn handed_on(app: &Arc<App>, request: Request) -> Result<Response, Problem
         Arc::new(move || app.tokens.still_admit(&caller))
     };
     parts.extensions.insert(AccessScope {
-        // Whoever has a token is recorded under its name and no other.
+        // A caller with a token is always recorded under the name of the token.
         actor: caller.name().or(claimed),
         project: caller.only_project(),
         write: caller.check_write(Access::Write).is_ok(),
         still_valid: Some(still_valid),
     });
-    let (bytes, room) = match parts.method {
+    let (bytes, permit) = match parts.method {
         Method::POST => {
-            let (bytes, room) = route::read_body(app, &parts.headers, body).await?;
-            (bytes, Some(room))
+            let (bytes, permit) = route::read_body(app, &parts.headers, body).await?;
+            (bytes, Some(permit))
         }
         _ => (Bytes::new(), None),
     };
     let response = app.mcp.answer(Request::from_parts(parts, bytes)).await;
-    drop(room);
+    drop(permit);
     Ok(response.map(Body::new).into_response())
 }

@@ -1,4 +1,4 @@
-//! Counts for Prometheus.
+//! Metrics for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Upper bounds of the histogram's steps, in seconds.
+/// Upper bounds of the histogram buckets, in seconds.
 const STEPS: [f64; 12] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
@@ -26,7 +26,7 @@ struct Durations {
     seconds: f64,
 }
 
-/// Counts something for as long as it lives.
+/// Counts something until it is dropped.
 pub(crate) struct Gauge(Arc<AtomicI64>);
 
 impl Gauge {
@@ -51,7 +51,7 @@ impl Metrics {
         Gauge::raise(&self.followers)
     }
 
-    /// Counts a run that was done here, by its status.
+    /// Counts a run that this server performed, by status.
     pub(crate) fn run(&self, status: &'static str) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         *runs.entry(status).or_default() += 1;
@@ -68,7 +68,7 @@ impl Metrics {
         durations.seconds += seconds;
     }
 
-    /// All of it in Prometheus's text form; `store` adds lines about the store.
+    /// Returns all metrics in the Prometheus text format; `store` adds metrics of the store.
     pub(crate) fn text(&self, store: &[(&str, &str, u64)]) -> String {
         let mut out = String::new();
         let name = "tine_http_request_duration_seconds";

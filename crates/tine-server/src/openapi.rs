@@ -1,41 +1,41 @@
-//! The API's description: OpenAPI 3.1, put together from the types of the routes.
+//! Generates the OpenAPI 3.1 document from the types of the routes.
 
 use axum::http::Method;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use tine_api::bodies::NewSource;
-use tine_api::{Answer, Imported, Pulled, StoredSourceAnswer};
+use tine_api::bodies::RequestBody;
+use tine_api::{Answer, Imported, NewSource, Pulled, StoredSourceAnswer};
 use tine_core::{ErrorKind, Limits};
 
 use crate::api::sync;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::{sources, transfer};
 
-/// What a route is about.
+/// The description of a route.
 #[derive(Clone)]
 pub(crate) struct Operation {
-    /// A name that generated clients use.
+    /// The name in generated clients.
     pub(crate) id: &'static str,
-    /// The section it stands in.
+    /// The section of the document.
     pub(crate) tag: &'static str,
-    /// One line.
+    /// A one-line summary.
     pub(crate) summary: &'static str,
-    /// Statuses of success, apart from 200.
+    /// Statuses of success, beside 200.
     pub(crate) also: &'static [u16],
-    /// Whether it may be refused because the branch has changed.
+    /// Whether it accepts `If-Match`.
     pub(crate) conditional: bool,
-    /// Whether it needs a body.
+    /// Whether a body is required.
     pub(crate) body_required: bool,
-    /// Whether it changes nothing although it is no GET.
+    /// Whether it is read-only although its method is not GET.
     pub(crate) reads: bool,
-    /// A body that shows what it takes, as JSON.
+    /// An example of the body, as JSON.
     pub(crate) example: Option<&'static str>,
-    /// Operations that go on in the same project with what this one answers.
+    /// Operations of the same project that take values of the answer.
     pub(crate) links: &'static [Link],
 }
 
-/// How to go on with an answer.
+/// An operation that takes a value of an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) to: &'static str,
@@ -83,7 +83,7 @@ impl Operation {
     }
 }
 
-/// The description while routes are added.
+/// The document while routes are added.
 pub(crate) struct Description {
     generator: SchemaGenerator,
     paths: Map<String, Value>,
@@ -121,7 +121,7 @@ impl Description {
         self.insert(method, path, about, parameters, body, answer);
     }
 
-    /// A route whose body or answer is not JSON.
+    /// Adds a route whose body or answer is not JSON.
     pub(crate) fn add_other<P: JsonSchema>(
         &mut self,
         method: &Method,
@@ -137,7 +137,7 @@ impl Description {
         self.insert(method, path, about, parameters, body, answer);
     }
 
-    /// A route that is asked in JSON and answers a stream of events.
+    /// Adds a route that takes JSON and answers with a stream of events.
     pub(crate) fn add_stream<P: JsonSchema, B: JsonSchema>(
         &mut self,
         method: &Method,
@@ -146,7 +146,7 @@ impl Description {
     ) {
         let form = with_example(self.schema::<B>(), about.example);
         let body = json!({ "required": false, "content": { "application/json": form } });
-        // The form of one event; its data is JSON in a text.
+        // One event; its data is JSON as a string.
         let event = json!({
             "type": "object",
             "properties": { "event": { "type": "string" }, "data": { "type": "string" } },
@@ -157,11 +157,11 @@ impl Description {
         self.insert(method, path, about, parameters, Some(body), stream);
     }
 
-    /// The route that takes a bundle.
+    /// Adds the route that imports a bundle.
     pub(crate) fn add_import(&mut self, about: &Operation) {
         let answer = json!({ "application/json": { "schema": self.schema::<Answer<Imported>>() } });
         let body = Some(transfer::MEDIA_TYPE);
-        self.add_other::<transfer::ImportedInto>(
+        self.add_other::<transfer::ImportQuery>(
             &Method::POST,
             "/api/v1/import",
             about,
@@ -170,24 +170,25 @@ impl Description {
         );
     }
 
-    /// The routes that give and take what came behind an entry of a log.
+    /// Adds the routes that send and receive deltas.
     pub(crate) fn add_deltas(&mut self) {
-        let about = Operation::new(sync::TAG, "getDelta", "What came behind an entry of a log");
+        let about =
+            Operation::new(sync::TAG, "getDelta", "Retrieve the entries of a log after an entry");
         let path = "/api/v1/sync/delta";
         let lines = json!({ transfer::MEDIA_TYPE: { "schema": { "type": "string" } } });
-        self.add_other::<transfer::Behind>(&Method::GET, path, &about, None, lines);
-        let about = Operation::new(sync::TAG, "takeDelta", "Take it in, checking every hash");
+        self.add_other::<transfer::DeltaQuery>(&Method::GET, path, &about, None, lines);
+        let about = Operation::new(sync::TAG, "takeDelta", "Apply a delta, verifying every hash");
         let answer = json!({ "application/json": { "schema": self.schema::<Answer<Pulled>>() } });
         let body = Some(transfer::MEDIA_TYPE);
-        self.add_other::<transfer::TakenInto>(&Method::POST, path, &about, body, answer);
+        self.add_other::<transfer::DeltaTarget>(&Method::POST, path, &about, body, answer);
     }
 
-    /// The routes that take and give the bytes of sources.
+    /// Adds the routes that upload and download the bytes of sources.
     pub(crate) fn add_sources(&mut self) {
         let about = Operation::new(
             "Sources",
             "storeSource",
-            "Keep bytes: a body that is not JSON is the source itself",
+            "Store a source; a body that is not JSON is the source itself",
         )
         .also(&[201])
         .links(&[Link {
@@ -200,28 +201,28 @@ impl Description {
             "mime_type": "text/plain", "original_filename": "note.txt"}"#;
         let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
         let body = json!({ "required": true, "content": {
-            "application/json": with_example(self.schema::<NewSource>(), Some(example)),
+            "application/json": with_example(self.schema::<RequestBody<NewSource>>(), Some(example)),
             "application/octet-stream": bytes,
         } });
-        let parameters = self.parameters::<sources::Sent>(sources::PATH, &about, true);
+        let parameters = self.parameters::<sources::UploadQuery>(sources::PATH, &about, true);
         self.insert(&Method::POST, sources::PATH, &about, parameters, Some(body), answer);
 
-        let about =
-            Operation::new("Sources", "getSourceContent", "The bytes of a source").also(&[206]);
-        // Of whatever type the source is: JSON among others.
+        let about = Operation::new("Sources", "getSourceContent", "Download the bytes of a source")
+            .also(&[206]);
+        // The source can be of any type, including JSON.
         let answer = json!({ "*/*": { "schema": {} } });
         let path = sources::CONTENT_PATH;
-        let mut parameters = self.parameters::<sources::ContentOf>(path, &about, false);
+        let mut parameters = self.parameters::<sources::ContentPath>(path, &about, false);
         parameters.push(json!({
             "name": "Range", "in": "header", "required": false,
-            "description": "One stretch of them, such as `bytes=0-1023`; anything else is passed over.",
+            "description": "A single range, such as `bytes=0-1023`; other forms are ignored.",
             "schema": { "type": "string" },
         }));
         self.insert(&Method::GET, path, &about, parameters, None, answer);
         let responses = &mut self.paths[path]["get"]["responses"];
         let refusal = responses["400"]["content"].clone();
-        responses["304"] = json!({ "description": "The caller has them already." });
-        responses["416"] = json!({ "description": "There are no such bytes.", "content": refusal });
+        responses["304"] = json!({ "description": "Not modified." });
+        responses["416"] = json!({ "description": "Range not satisfiable.", "content": refusal });
     }
 
     fn insert(
@@ -246,7 +247,11 @@ impl Description {
             })
             .collect();
         for status in std::iter::once(&200).chain(about.also) {
-            let what = if *status == 201 { "Made." } else { "Done." };
+            let what = match status {
+                201 => "Created.",
+                206 => "Partial content.",
+                _ => "OK.",
+            };
             let mut response = json!({ "description": what, "content": answer.clone() });
             if !links.is_empty() {
                 response["links"] = Value::Object(links.clone());
@@ -268,12 +273,12 @@ impl Description {
                 .map(|kind| kind.code())
                 .collect();
             let what = match status {
-                405 => "the path does not know the method".to_owned(),
-                408 => "the body came too slowly".to_owned(),
-                412 => "`conflict`: the branch has changed since".to_owned(),
-                415 => "the body is of another type, or compressed".to_owned(),
-                421 => "the request was meant for another host".to_owned(),
-                429 => "too many requests".to_owned(),
+                405 => "Method not allowed.".to_owned(),
+                408 => "The body arrived too slowly.".to_owned(),
+                412 => "`conflict`: the branch has changed.".to_owned(),
+                415 => "Unsupported media type or compression.".to_owned(),
+                421 => "The host is not a name of this server.".to_owned(),
+                429 => "Too many requests.".to_owned(),
                 _ => kinds.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", "),
             };
             let response = json!({ "description": what, "content": problem.clone() });
@@ -328,13 +333,13 @@ impl Description {
             })
         };
         if changes {
-            let about = "Makes the call safe to repeat: the first answer comes again.";
+            let about = "Makes the call safe to retry: a repeated call returns the first answer.";
             let longest = Limits::default().name_bytes;
             let schema = json!({ "type": "string", "minLength": 1, "maxLength": longest });
             parameters.push(header("Idempotency-Key", about, schema));
         }
         if about.conditional {
-            let about = "The branch's ETag: refused with 412 when the branch has changed since.";
+            let about = "The expected ETag of the branch; if the branch has changed, the request fails with status 412.";
             let schema =
                 json!({ "type": "string", "pattern": r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"# });
             parameters.push(header("If-Match", about, schema));
@@ -342,7 +347,7 @@ impl Description {
         parameters
     }
 
-    /// The whole document.
+    /// Returns the document.
     pub(crate) fn finish(mut self) -> Value {
         let schemas = self.generator.take_definitions(true);
         json!({
@@ -364,7 +369,7 @@ impl Description {
     }
 }
 
-/// A form of a body, and one that shows it.
+/// Returns the content of a body: its schema, and an example.
 fn with_example(schema: Value, example: Option<&str>) -> Value {
     let mut form = json!({ "schema": schema });
     if let Some(example) = example {
@@ -373,7 +378,7 @@ fn with_example(schema: Value, example: Option<&str>) -> Value {
     form
 }
 
-/// What a parameter's name says about its values.
+/// Adds the constraints that follow from the name of a parameter.
 fn bounded(name: &str, schema: &mut Value) {
     let limits = Limits::default();
     match name {
@@ -404,7 +409,7 @@ fn bounded(name: &str, schema: &mut Value) {
     }
 }
 
-/// A parameter that is not given is not there: it is never null.
+/// Removes `null` from the schema of a parameter: an absent parameter is never null.
 fn not_null(mut schema: Value) -> Value {
     if let Some(types) = schema["type"].as_array() {
         let rest: Vec<&Value> = types.iter().filter(|it| *it != "null").collect();

@@ -1,7 +1,7 @@
-//! The web page: its files, and its beginning at every address that nothing else has.
+//! Serves the web page: its files, and its start page at every path that no route has.
 //!
-//! Needs no token, since it says nothing of the store; what it asks for does. It may load nothing
-//! from elsewhere, run no script but its own, and stand in no frame.
+//! It needs no token, since it has no content of the store; its API requests do. Its policy forbids
+//! external resources, foreign scripts and frames.
 
 use crate::assets::File;
 use axum::extract::Request;
@@ -11,46 +11,45 @@ use tine_core::ErrorKind;
 
 use crate::problem::Problem;
 
-/// What the page may do.
+/// The content security policy of the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
-/// A name that changes with its bytes.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// For files whose name changes with their content.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// Kept, and asked for again each time.
-const FOR_NOW: &str = "no-cache";
+/// For files that are revalidated each time.
+const REVALIDATED: &str = "no-cache";
 
-/// Where programs ask: what is not there is no place of the page.
-const OF_PROGRAMS: [&str; 5] = ["/api", "/mcp", "/docs", "/healthz", "/metrics"];
+/// Paths of APIs, which the page does not cover.
+const API_PATHS: [&str; 5] = ["/api", "/mcp", "/docs", "/healthz", "/metrics"];
 
-/// Whether a request is for the page.
+/// Returns whether a request is for the page.
 pub(crate) fn covers(request: &Request) -> bool {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     reads && !is_of_programs(request.uri().path())
 }
 
 fn is_of_programs(path: &str) -> bool {
-    OF_PROGRAMS.iter().any(|above| {
+    API_PATHS.iter().any(|above| {
         path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
-/// Answers whatever no route has.
+/// Answers requests that no route matches.
 pub(crate) async fn answer(request: Request) -> Response {
     let found = covers(&request).then(|| find(request.uri().path(), request.headers())).flatten();
     match found {
         Some(file) => send(file, request.headers()),
         None => {
-            let why = "there is nothing here; /docs lists what there is";
+            let why = "there is no such path; see /docs";
             Problem::new(ErrorKind::NotFound, why).into_response()
         }
     }
 }
 
-/// A file by its name; else the page's beginning for whoever wants to see a page: it finds out
-/// itself what its address is about.
+/// Returns the file at a path or else, for browsers, the start page, which handles the path itself.
 fn find(path: &str, headers: &HeaderMap) -> Option<&'static File> {
     let name = path.strip_prefix('/')?;
     let file = crate::assets::find(name);
@@ -67,9 +66,9 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
 }
 
 fn send(file: &File, asked: &HeaderMap) -> Response {
-    // One name for all forms: weak, since their bytes differ.
+    // A weak tag, since the encodings differ in bytes.
     let version = format!("W/\"{}\"", file.version);
-    let keep = if file.is_immutable() { FOR_EVER } else { FOR_NOW };
+    let keep = if file.is_immutable() { IMMUTABLE } else { REVALIDATED };
     let known = text(asked, header::IF_NONE_MATCH).split(',').any(|it| it.trim() == version);
     let mut response = match known {
         true => StatusCode::NOT_MODIFIED.into_response(),
@@ -98,7 +97,7 @@ fn whole(file: &File, asked: &HeaderMap) -> Response {
     }
 }
 
-/// Whether `Accept-Encoding` allows gzip.
+/// Returns whether `Accept-Encoding` allows gzip.
 fn takes_gzip(codings: &str) -> bool {
     codings.split(',').any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
@@ -128,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_name_tells_its_bytes_is_kept_for_ever() {
+    fn a_file_with_a_hashed_name_is_immutable() {
         let sent = send(&SCRIPT, &HeaderMap::new());
-        assert_eq!(header_of(&sent, header::CACHE_CONTROL), FOR_EVER);
+        assert_eq!(header_of(&sent, header::CACHE_CONTROL), IMMUTABLE);
         assert_eq!(header_of(&sent, header::CONTENT_TYPE), "text/javascript; charset=utf-8");
         let sent = send(&File { name: "index.html", ..SCRIPT }, &HeaderMap::new());
-        assert_eq!(header_of(&sent, header::CACHE_CONTROL), FOR_NOW);
+        assert_eq!(header_of(&sent, header::CACHE_CONTROL), REVALIDATED);
     }
 
     #[test]
-    fn a_file_is_compressed_for_whoever_takes_that() {
+    fn a_file_is_compressed_for_clients_that_accept_it() {
         for (takes, coding) in [("gzip, br", "gzip"), ("br;q=1, gzip;q=0.2", "gzip"), ("br", "")] {
             let sent = send(&SCRIPT, &asked(&[(header::ACCEPT_ENCODING, takes)]));
             assert_eq!(header_of(&sent, header::CONTENT_ENCODING), coding, "{takes}");
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_a_file_is_not_sent_it_again() {
+    fn an_unchanged_file_is_not_sent_again() {
         for known in ["W/\"5e\"", "\"x\", W/\"5e\""] {
             let sent = send(&SCRIPT, &asked(&[(header::IF_NONE_MATCH, known)]));
             assert_eq!(sent.status(), StatusCode::NOT_MODIFIED, "{known}");

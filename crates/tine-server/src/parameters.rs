@@ -1,6 +1,6 @@
-//! Parameters of path and query as a type, straight from their pairs.
+//! Deserializes the parameters of path and query from their pairs.
 //!
-//! A value is a text until a field wants something else of it: a number, a truth value, a variant.
+//! A value is a string unless the field expects a number, a boolean or a variant.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,24 @@ use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, EnumAccess, Error as _, IntoDeserializer, VariantAccess};
 use serde::de::{DeserializeSeed, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
+use tine_core::Limits;
+use tine_core::request::RequestScope;
 
-/// Deserializes pairs of name and value; an error names the parameter.
+/// Deserializes pairs of name and value. An error names the parameter, unless its value was refused
+/// with an error of its own.
 pub(crate) fn from_pairs<'de, P: DeserializeOwned>(
     pairs: impl Iterator<Item = (Cow<'de, str>, Cow<'de, str>)>,
-) -> Result<P, String> {
+    limits: &Limits,
+) -> Result<P, tine_api::Error> {
+    let scope = RequestScope::open(limits);
     let pairs = pairs.map(|(name, value)| (Text(name), Text(value)));
     serde_path_to_error::deserialize(MapDeserializer::new(pairs)).map_err(|error| {
         let named = match error.path().iter().next() {
             Some(_) => format!("the parameter `{}`", error.path()),
             None => "the parameters".to_owned(),
         };
-        format!("{named}: {}", error.inner())
+        let refused = scope.refusal().and_then(tine_api::Error::of_refused_value);
+        refused.unwrap_or_else(|| tine_api::Error::invalid(format!("{named}: {}", error.inner())))
     })
 }
 

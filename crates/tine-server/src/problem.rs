@@ -1,4 +1,4 @@
-//! Refusals over HTTP: `application/problem+json` as RFC 9457 has it, with the engine's own code.
+//! Errors over HTTP: `application/problem+json` (RFC 9457), with the code of the engine.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,24 +7,24 @@ use serde::Serialize;
 use tine_api::ErrorDetails;
 use tine_core::ErrorKind;
 
-/// The media type of a refusal.
+/// The media type of an error.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Why a request was refused.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Problem {
-    /// Where the code is explained.
+    /// The documentation of the code.
     #[serde(rename = "type")]
     page: String,
-    /// The code in words.
+    /// The code as words.
     title: String,
     /// The HTTP status.
     status: u16,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and what to do.
     detail: Box<str>,
-    /// The stable code of the refusal's kind.
+    /// The stable code of the kind of error.
     code: &'static str,
-    /// What to do next, where the sentence does not say it.
+    /// What to do next, if `detail` does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
     #[serde(flatten)]
@@ -34,17 +34,17 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A refusal of a kind, with a sentence.
+    /// Returns an error of a kind, with a message.
     pub(crate) fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
         tine_api::Error::new(kind, why).into()
     }
 
-    /// The same with another status: 412 where the request was conditional, 405 …
+    /// Sets another status, such as 412 for a conditional request.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Problem { status: status.as_u16(), ..self }
     }
 
-    /// The same with the number of seconds to wait.
+    /// Sets the number of seconds to wait before a retry.
     pub(crate) fn after(self, seconds: u32) -> Self {
         Problem { wait: Some(seconds), ..self }
     }

@@ -1,14 +1,14 @@
-//! How many requests one address may send.
+//! Limits the rate of requests by address.
 //!
-//! Each address has a bucket that fills at the rate and holds one second's worth. Buckets that
-//! are full again are forgotten, so that the table does not grow with the number of callers.
+//! Each address has a token bucket that fills at the rate and holds one second's worth. Full
+//! buckets are removed, so that the table does not grow with the number of clients.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Buckets beyond which those that are full are swept out.
+/// The number of buckets above which full ones are removed.
 const KEPT: usize = 4_096;
 
 pub(crate) struct Rates {
@@ -26,7 +26,7 @@ impl Rates {
         Rates { per_second: f64::from(per_second.max(1)), buckets: Mutex::default() }
     }
 
-    /// Whether one more request of an address is taken.
+    /// Returns whether one more request of an address is admitted.
     pub(crate) fn admits(&self, address: IpAddr, now: Instant) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() > KEPT {
@@ -56,7 +56,7 @@ mod tests {
     use super::Rates;
 
     #[test]
-    fn a_second_holds_as_many_requests_as_the_rate_says() {
+    fn the_rate_limits_requests_per_second() {
         let rates = Rates::new(3);
         let (one, other) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let start = Instant::now();

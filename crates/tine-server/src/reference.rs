@@ -1,5 +1,5 @@
-//! The browsable reference at `/docs`: one page made from the description, with no script and
-//! nothing from the network.
+//! Generates the API reference at `/docs` from the OpenAPI document: one page without scripts and
+//! external resources.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ border-bottom:1px solid var(--soft);font-size:14px}.d{color:var(--dim)}\
 details{margin:.3rem 0}summary{cursor:pointer}@media(max-width:50rem){body{display:block}\
 nav{position:static;height:auto}main{padding:1rem}}";
 
-/// The whole page.
+/// Returns the page.
 pub(crate) fn page(description: &Value) -> String {
     let mut sections: BTreeMap<&str, Vec<(&str, &str, &Value)>> = BTreeMap::new();
     for (path, methods) in entries(&description["paths"]) {
@@ -125,7 +125,7 @@ fn answers(out: &mut String, about: &Value) {
     }
 }
 
-/// A schema in a few words, with a link where it has a name.
+/// Describes a schema in a few words, with a link if it has a name.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         let name = escape(name);
@@ -154,7 +154,7 @@ fn kind(schema: &Value) -> String {
 
 fn errors(out: &mut String) {
     out.push_str(
-        "<h2 id=errors>Errors</h2><p>Every refusal is <code>application/problem+json</code> \
+        "<h2 id=errors>Errors</h2><p>Every error is <code>application/problem+json</code> \
                   with a stable <code>code</code> and a sentence that says what to do.</p>\
                   <table><tr><th>Code<th>Status",
     );

@@ -1,13 +1,13 @@
-//! Answers of models, as streams: `POST …/branches/{branch}/reply` and `POST /turns/{turn}/regenerate`.
+//! Streams replies of models: `POST …/branches/{branch}/reply` and `POST /turns/{turn}/regenerate`.
 //!
-//! What is said first is recorded, then the model is asked, on a thread of its own; each piece is
-//! sent as it comes. However it ends, what was said until then is recorded: whole, or `partial` if
-//! the client went away, somebody stopped it, or the model broke off. What can be refused is
-//! refused before the stream begins.
+//! The user message is recorded first. Then the model is called on a thread of its own, and each
+//! piece of its reply is sent at once. In the end the reply is recorded: complete, or `partial` if
+//! the client disconnected, the reply was stopped, or the model failed. Requests are refused before
+//! the stream begins.
 //!
-//! Events: `turn` (the question and its branch), `begin` (the id that the answer will have, and who
-//! answers), `delta` and `thinking` (pieces), then one of `done` (the answer as it is recorded) and
-//! `error` (why there is none, and what is kept of it).
+//! Events: `turn` (the question and its branch), `begin` (the id of the reply, and the model),
+//! `delta` and `thinking` (pieces), then either `done` (the recorded reply) or `error` (the problem,
+//! and what was recorded).
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -21,148 +21,143 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
 use serde_json::json;
-use tine_api::bodies;
-use tine_core::{ErrorKind, Role, TurnId};
-use tine_engine::{BranchVersion, BranchView, Call, Fork, ForkPoint, TurnRef, TurnView};
+use tine_api::bodies::{self, AskReply, RegenerateReply, RequestBody};
+use tine_api::{BranchVersion, BranchView, Call, Fork, ForkPoint, TurnRef, TurnView};
+use tine_core::{ConversationId, ErrorKind, Reference, Role, TurnId};
 use tine_formats::redact;
 use tine_llm::reply::{Reply, ReplyContent, Responder};
 use tine_llm::{Delta, Finish};
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::access::Access;
-use crate::api::{conversation, parameters, turn};
+use crate::api::{BranchPath, parameters};
 use crate::app::App;
 use crate::openapi::{Description, Operation};
 use crate::problem::Problem;
-use crate::replies::{InWork, Place};
-use crate::route::{self, Asked, Parameters};
+use crate::route::{self, Parameters, RequestContext};
+use crate::running_replies::{ReplySlot, RunningReply};
 
 pub(crate) const PATH: &str = "/api/v1/conversations/{conversation_id}/branches/{branch}/reply";
-pub(crate) const AGAIN_PATH: &str = "/api/v1/turns/{turn}/regenerate";
+pub(crate) const REGENERATE_PATH: &str = "/api/v1/turns/{turn}/regenerate";
 
-/// Pieces that wait for a client; a model waits for whoever reads slowly.
-const PIECES: usize = 256;
+/// The number of pieces buffered for a client; the model waits for slow ones.
+const BUFFERED_PIECES: usize = 256;
 
-parameters!(Branch {
-    /// The conversation.
-    conversation_id: String,
-    /// The branch, by name or id.
-    branch: String,
-});
-
-parameters!(Turn {
-    /// The answer: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
-    turn: String,
+parameters!(RegeneratePath {
+    /// The reply: its id, its hash or a prefix of it, a branch, a bookmark, or `branch~N`.
+    turn: Reference,
     /// The conversation in which hashes and names are looked up.
-    conversation_id: Option<String>,
+    conversation_id: Option<ConversationId>,
 });
 
 pub(crate) fn describe(description: &mut Description) {
     let about = |id, summary| Operation::new("Models", id, summary).conditional();
-    let reply = about("replyOnBranch", "Let a model answer at the end of a branch, as a stream");
-    description.add_stream::<Branch, bodies::AskReply>(&Method::POST, PATH, &reply);
-    let again =
-        about("regenerateTurn", "Let a model answer anew, as a stream; the old answer stays");
-    description.add_stream::<Turn, bodies::Regenerate>(&Method::POST, AGAIN_PATH, &again);
+    let reply = about("replyOnBranch", "Stream a model's reply at the end of a branch");
+    description.add_stream::<BranchPath, RequestBody<AskReply>>(&Method::POST, PATH, &reply);
+    let again = about("regenerateTurn", "Stream another reply of a model; the original is kept");
+    description.add_stream::<RegeneratePath, RequestBody<RegenerateReply>>(
+        &Method::POST,
+        REGENERATE_PATH,
+        &again,
+    );
 }
 
 /// `POST /conversations/{conversation_id}/branches/{branch}/reply`.
 pub(crate) async fn reply(State(app): State<Arc<App>>, request: Request) -> Response {
-    answer(app, request, |asked, path: Branch, body: bodies::AskReply| {
-        let model = model(asked, body.model.as_deref())?;
-        let (question, branch) = say(asked, &path, body)?;
-        Ok(Wanted { model, question, branch: Some(branch), instead_of: None })
+    answer(app, request, |context, path: BranchPath, body: AskReply| {
+        let model = model(context, body.model.as_deref())?;
+        let (question, branch) = question(context, &path, body)?;
+        Ok(PendingReply { model, question, branch: Some(branch), replaces: None })
     })
     .await
 }
 
 /// `POST /turns/{turn}/regenerate`.
 pub(crate) async fn regenerate(State(app): State<Arc<App>>, request: Request) -> Response {
-    answer(app, request, |asked, path: Turn, body: bodies::Regenerate| {
-        let model = model(asked, body.model.as_deref())?;
-        let engine = asked.engine();
-        let within = path.conversation_id.as_deref().or(body.conversation_id.as_deref());
-        let old = engine.turn(&asked.call, turn(asked, &path.turn, within)?)?;
+    answer(app, request, |context, path: RegeneratePath, body: RegenerateReply| {
+        let model = model(context, body.model.as_deref())?;
+        let engine = context.engine();
+        let in_body = || context.fields.conversation_id.clone();
+        let conversation = path.conversation_id.or_else(in_body);
+        let old = engine.turn(&context.call, TurnRef { conversation, turn: path.turn })?;
         if old.role != Role::Assistant {
-            let why = "only what an assistant said is answered anew; name its answer";
+            let why = "only a turn of role `assistant` can be regenerated; name a reply";
             return Err(Problem::new(ErrorKind::Invalid, why));
         }
         let Some(parent) = old.parent else {
-            let why = "nothing was asked before this turn; edit it instead";
+            let why = "a first turn cannot be regenerated; edit it instead";
             return Err(Problem::new(ErrorKind::Invalid, why));
         };
         let branch = body.branch.as_deref();
         let branch =
-            branch.map(|name| engine.branch(&asked.call, &old.conversation, name)).transpose()?;
-        let question = engine.turn(&asked.call, TurnRef::of(parent))?;
-        Ok(Wanted { model, question, branch, instead_of: Some(old.id) })
+            branch.map(|name| engine.branch(&context.call, &old.conversation, name)).transpose()?;
+        let question = engine.turn(&context.call, TurnRef::of(parent))?;
+        Ok(PendingReply { model, question, branch, replaces: Some(old.id) })
     })
     .await
 }
 
-/// An answer that is to be given.
-struct Wanted {
+/// A reply that is to be requested from a model.
+struct PendingReply {
     model: Responder,
     question: TurnView,
     branch: Option<BranchView>,
-    /// The answer beside which it stands.
-    instead_of: Option<TurnId>,
+    /// The reply that it is an alternative to.
+    replaces: Option<TurnId>,
 }
 
-fn model(asked: &Asked, name: Option<&str>) -> Result<Responder, Problem> {
-    let models = &asked.app.options.models;
+fn model(context: &RequestContext, name: Option<&str>) -> Result<Responder, Problem> {
+    let models = &context.app.options.models;
     let Some((_, first)) = models.first() else {
-        let why = "no model is configured here: start the server with `--model NAME`, or record \
-                   the answer with an append";
+        let why = "no model is configured: start the server with `--model NAME`, or append the \
+                   reply yourself";
         return Err(Problem::new(ErrorKind::Unsupported, why));
     };
     let Some(name) = name else { return Ok(first.clone()) };
     let found = models.iter().find(|(known, _)| known == name);
     found.map(|(_, model)| model.clone()).ok_or_else(|| {
         let known: Vec<&str> = models.iter().map(|(name, _)| name.as_str()).collect();
-        let why = format!("there is no model `{name}`; there is {}", known.join(", "));
+        let why = format!("there is no model `{name}`; available: {}", known.join(", "));
         Problem::new(ErrorKind::NotFound, why)
     })
 }
 
-/// Records what is said first, or finds what was said last; with the branch that ends there.
-fn say(
-    asked: &Asked,
-    path: &Branch,
-    mut body: bodies::AskReply,
+/// Appends the user message, or finds the last turn. Returns it with the branch that ends there.
+fn question(
+    context: &RequestContext,
+    path: &BranchPath,
+    mut body: AskReply,
 ) -> Result<(TurnView, BranchView), Problem> {
-    let (engine, call) = (asked.engine(), &asked.call);
-    let conversation = conversation(&path.conversation_id, engine.limits())?;
-    let branch = engine.branch(call, &conversation, &path.branch)?;
+    let (engine, call, conversation) = (context.engine(), &context.call, &path.conversation_id);
+    let branch = engine.branch(call, conversation, &path.branch)?;
     let name = branch.id.to_string();
-    if let Some(mut request) = body.question(conversation.as_str(), &name, engine.limits())? {
-        let redacted = match asked.app.options.redact {
-            true => redact::messages(&mut request.messages),
-            false => redact::Redacted::new(),
-        };
-        let done = engine.append(&call.clone().with_redacted(redacted), request)?;
-        let said = done.turns.into_iter().next_back();
-        let question = said.ok_or_else(|| Problem::new(ErrorKind::Internal, "no turn was made"))?;
+    if let Some(mut request) = body.question(conversation, &name, engine.limits())? {
+        let redact = |redacted: &mut _| *redacted = redact::messages(&mut request.messages);
+        let call = context.redacting(redact);
+        let done = engine.append(&call, request)?;
+        let appended = done.turns.into_iter().next_back();
+        let question = appended.ok_or_else(route::internal_error)?;
         let question = without_outcome(question);
         if done.replayed {
-            let now = engine.branch(call, &conversation, &name)?;
+            let now = engine.branch(&call, conversation, &name)?;
             if now.tip != Some(question.id) {
-                let why = "this was said before, and the branch has gone on since: read the branch";
+                let why = "this message was appended by an earlier call, and the branch has moved since; \
+                           read the branch";
                 return Err(Problem::new(ErrorKind::Conflict, why));
             }
         }
         return Ok((question, done.branch));
     }
     let seen = BranchVersion { id: branch.id, version: branch.version };
-    if call.if_branch.is_some_and(|wanted| wanted != seen) {
+    if call.if_branch.is_some_and(|expected| expected != seen) {
         let why = "the branch has changed since; read it again";
         return Err(Problem::new(ErrorKind::Conflict, why));
     }
-    let empty = "the branch is empty: say something first, with `content`";
+    let empty = "the branch is empty; give a user message in `content`";
     let tip = branch.tip.ok_or_else(|| Problem::new(ErrorKind::Invalid, empty))?;
     let question = engine.turn(call, TurnRef::of(tip))?;
     if question.role == Role::Assistant {
-        let why = "the branch ends with an answer: say something with `content`, or regenerate it";
+        let why = "the branch ends with a reply; give a user message in `content`, or regenerate the reply";
         return Err(Problem::new(ErrorKind::Invalid, why));
     }
     Ok((question, branch))
@@ -171,10 +166,10 @@ fn say(
 async fn answer<P: Parameters, B>(
     app: Arc<App>,
     request: Request,
-    prepare: fn(&Asked, P, B) -> Result<Wanted, Problem>,
+    prepare: fn(&RequestContext, P, B) -> Result<PendingReply, Problem>,
 ) -> Response
 where
-    B: bodies::Common + serde::de::DeserializeOwned + Default + Send + 'static,
+    B: bodies::Request + Send + 'static,
 {
     let (mut parts, body) = request.into_parts();
     match begin(app, &mut parts, body, prepare).await {
@@ -187,38 +182,40 @@ async fn begin<P: Parameters, B>(
     app: Arc<App>,
     parts: &mut Parts,
     body: Body,
-    prepare: fn(&Asked, P, B) -> Result<Wanted, Problem>,
+    prepare: fn(&RequestContext, P, B) -> Result<PendingReply, Problem>,
 ) -> Result<Response, Problem>
 where
-    B: bodies::Common + serde::de::DeserializeOwned + Default + Send + 'static,
+    B: bodies::Request + Send + 'static,
 {
-    let path: P = route::parameters(parts).await?;
-    let (body, room) = route::read_json::<B>(&app, &parts.headers, body, false).await?;
+    let path: P = route::parameters(&app, parts).await?;
+    let (body, permit) = route::read_json::<B>(&app, &parts.headers, body, false).await?;
+    let RequestBody { request, fields } = body;
     let named = path.project_id();
-    let asked = route::asked(app, parts, named, true, Access::Write, &body)?;
-    let (sender, pieces) = mpsc::channel(PIECES);
+    let context = route::request_context(app, parts, named, true, Access::Write, fields)?;
+    let (sender, pieces) = mpsc::channel(BUFFERED_PIECES);
     let prepared = tokio::task::spawn_blocking(move || {
-        let wanted = prepare(&asked, path, body).map_err(|problem| {
-            let stale = asked.conditional && problem.is(ErrorKind::Conflict);
+        let pending = prepare(&context, path, request).map_err(|problem| {
+            let stale = context.conditional && problem.is(ErrorKind::Conflict);
             if stale { problem.with_status(StatusCode::PRECONDITION_FAILED) } else { problem }
         })?;
-        let answer = asked.engine().promise_turn_id();
-        let about = InWork {
-            turn_id: answer.to_string(),
-            conversation_id: wanted.question.conversation.to_string(),
-            question_id: wanted.question.id.to_string(),
-            branch_id: wanted.branch.as_ref().map(|branch| branch.id.to_string()),
-            model: wanted.model.name().to_owned(),
-            actor: asked.call.actor.clone(),
+        let id = context.engine().promise_turn_id();
+        let about = RunningReply {
+            turn_id: id.to_string(),
+            conversation_id: pending.question.conversation.to_string(),
+            question_id: pending.question.id.to_string(),
+            branch_id: pending.branch.as_ref().map(|branch| branch.id.to_string()),
+            model: pending.model.name().to_owned(),
+            actor: context.call.actor.clone(),
         };
-        let place = asked.app.replies.take(asked.project(), answer, about)?;
-        Ok::<_, Problem>((asked, wanted, place))
+        let slot = context.app.replies.start(context.project(), id, about)?;
+        Ok::<_, Problem>((context, pending, slot))
     });
     let prepared = prepared.await;
-    drop(room);
-    let (asked, wanted, place) =
-        prepared.map_err(|_| Problem::new(ErrorKind::Internal, "the request met a defect"))??;
-    tokio::task::spawn_blocking(move || give(&asked, wanted, place, &Out(sender)));
+    drop(permit);
+    let (context, pending, slot) = prepared.map_err(|_| route::internal_error())??;
+    tokio::task::spawn_blocking(move || {
+        stream_reply(&context, pending, slot, &EventSender(sender));
+    });
     let stream = stream::unfold(pieces, |mut pieces| async {
         let piece = pieces.recv().await?;
         Some((Ok::<Bytes, Infallible>(piece), pieces))
@@ -231,11 +228,11 @@ where
     Ok(response)
 }
 
-/// Where events go.
-struct Out(Sender<Bytes>);
+/// Sends events to the client.
+struct EventSender(Sender<Bytes>);
 
-impl Out {
-    /// Sends an event; breaks where nobody listens any more.
+impl EventSender {
+    /// Sends an event; breaks if the client has disconnected.
     fn send(&self, kind: &str, data: &impl Serialize) -> ControlFlow<()> {
         let data = serde_json::to_string(data).unwrap_or_default();
         match self.0.blocking_send(Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))) {
@@ -249,53 +246,58 @@ impl Out {
     }
 }
 
-/// What is told at the end.
+/// The last event of a stream.
 #[derive(Serialize)]
-struct Ending {
-    /// Why it ended: `stop`, `length`, `refused`, `stopped`, or the provider's own word.
+struct ReplyEnd {
+    /// Why the reply ended: `stop`, `length`, `refused`, `stopped`, or the provider's own reason.
     finish: String,
-    /// The answer as it is recorded; `null` if nothing was said.
+    /// The recorded reply; `null` if it is empty.
     turn: Option<TurnView>,
     /// The branch that ends with it.
     branch: Option<BranchView>,
-    /// Whether that is a branch of its own, because others wrote meanwhile.
+    /// Whether that is a new branch, because the original one moved meanwhile.
     forked: bool,
-    /// Why there is no whole answer.
+    /// Why the reply is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
 }
 
-/// Asks the model and records what it says. What the client misses is recorded all the same.
-fn give(asked: &Asked, wanted: Wanted, place: Place, out: &Out) {
+/// Calls the model and records its reply, even if the client disconnects.
+fn stream_reply(
+    context: &RequestContext,
+    pending: PendingReply,
+    slot: ReplySlot,
+    events: &EventSender,
+) {
     let reply = Reply {
-        engine: asked.engine(),
-        call: &Call { idempotency_key: None, if_branch: None, ..asked.call.clone() },
-        model: &wanted.model,
+        engine: context.engine(),
+        call: &Call { idempotency_key: None, if_branch: None, ..context.call.clone() },
+        model: &pending.model,
         about: Vec::new(),
     };
-    let mut told = out.send(
+    let mut sent = events.send(
         "turn",
         &json!({
-            "turn": wanted.question.clone(),
-            "branch": wanted.branch.clone(),
+            "turn": pending.question.clone(),
+            "branch": pending.branch.clone(),
         }),
     );
-    if told.is_continue() {
-        told = out.send(
+    if sent.is_continue() {
+        sent = events.send(
             "begin",
             &json!({
-                "turn_id": place.turn.to_string(),
-                "provider": wanted.model.provider(),
-                "model": wanted.model.name(),
+                "turn_id": slot.turn.to_string(),
+                "provider": pending.model.provider(),
+                "model": pending.model.name(),
             }),
         );
     }
-    if told.is_break() {
+    if sent.is_break() {
         return;
     }
-    let ending = match ask(&reply, &wanted, &place, asked, out) {
-        Ok(ending) => ending,
-        Err(problem) => Ending {
+    let end = match ask(&reply, &pending, &slot, context, events) {
+        Ok(end) => end,
+        Err(problem) => ReplyEnd {
             finish: "error".to_owned(),
             turn: None,
             branch: None,
@@ -303,51 +305,51 @@ fn give(asked: &Asked, wanted: Wanted, place: Place, out: &Out) {
             problem: Some(problem),
         },
     };
-    drop(place);
-    let kind = if ending.problem.is_some() { "error" } else { "done" };
-    // Whoever has gone reads it in the store.
-    let _ = out.send(kind, &ending);
+    drop(slot);
+    let kind = if end.problem.is_some() { "error" } else { "done" };
+    // A client that has disconnected can read the reply from the store.
+    let _ = events.send(kind, &end);
 }
 
 fn ask(
     reply: &Reply<'_>,
-    wanted: &Wanted,
-    place: &Place,
-    asked: &Asked,
-    out: &Out,
-) -> Result<Ending, Problem> {
-    let stopping = asked.app.stopping.clone();
-    let mut spoken = ReplyContent::default();
-    let ended = reply.ask(wanted.question.id, &mut spoken, &mut |piece, _| {
-        if place.is_stopped() || *stopping.borrow() || out.is_closed() {
+    pending: &PendingReply,
+    slot: &ReplySlot,
+    context: &RequestContext,
+    events: &EventSender,
+) -> Result<ReplyEnd, Problem> {
+    let stopping = context.app.stopping.clone();
+    let mut content = ReplyContent::default();
+    let ended = reply.ask(pending.question.id, &mut content, &mut |piece, _| {
+        if slot.is_stopped() || *stopping.borrow() || events.is_closed() {
             return ControlFlow::Break(());
         }
         match piece {
             Delta::Silence => ControlFlow::Continue(()),
-            Delta::Text(text) => out.send("delta", &json!({ "text": text })),
-            Delta::Thought(text) => out.send("thinking", &json!({ "text": text })),
+            Delta::Text(text) => events.send("delta", &json!({ "text": text })),
+            Delta::Thought(text) => events.send("thinking", &json!({ "text": text })),
         }
     })?;
     let (finish, problem) = match &ended {
         Ok(ended) => (finish(&ended.finish), None),
         Err(error) => {
-            tracing::warn!(%error, "a model gave no answer");
+            tracing::warn!(%error, "a model failed to reply");
             ("error".to_owned(), Some(Problem::new(ErrorKind::Internal, error.to_string())))
         }
     };
-    let Some(mut message) = reply.message(spoken, ended.as_ref().ok())? else {
-        let branch = wanted.branch.clone();
-        return Ok(Ending { finish, turn: None, branch, forked: false, problem });
+    let Some(mut message) = reply.message(content, ended.as_ref().ok())? else {
+        let branch = pending.branch.clone();
+        return Ok(ReplyEnd { finish, turn: None, branch, forked: false, problem });
     };
-    let redacted = match asked.app.options.redact {
+    let redacted = match context.app.options.redact {
         true => redact::messages(std::slice::from_mut(&mut message)),
         false => redact::Redacted::new(),
     };
     let reply =
         Reply { call: &reply.call.clone().with_redacted(redacted), about: Vec::new(), ..*reply };
-    let (turn, branch, forked) = record(&reply, wanted, place.turn, message)?;
+    let (turn, branch, forked) = record(&reply, pending, slot.turn, message)?;
     let (turn, branch) = (Some(turn), branch);
-    Ok(Ending { finish, turn, branch, forked, problem })
+    Ok(ReplyEnd { finish, turn, branch, forked, problem })
 }
 
 fn finish(finish: &Finish) -> String {
@@ -360,22 +362,22 @@ fn finish(finish: &Finish) -> String {
     }
 }
 
-/// Records the answer: at the branch's end, or beside the one that it is given instead of. Where
-/// others wrote to the branch meanwhile, it gets a branch of its own.
+/// Records the reply: at the end of the branch, or beside the reply that it is an alternative to.
+/// If the branch has moved meanwhile, creates a new branch for it.
 fn record(
     reply: &Reply<'_>,
-    wanted: &Wanted,
+    pending: &PendingReply,
     id: TurnId,
     message: tine_core::Message,
 ) -> Result<(TurnView, Option<BranchView>, bool), Problem> {
-    let internal = || Problem::new(ErrorKind::Internal, "no turn was made");
-    let (Some(old), branch) = (wanted.instead_of, &wanted.branch) else {
-        let branch = wanted.branch.as_ref().ok_or_else(internal)?;
-        let done = reply.record(branch, wanted.question.id, id, message)?;
+    let internal = route::internal_error;
+    let (Some(old), branch) = (pending.replaces, &pending.branch) else {
+        let branch = pending.branch.as_ref().ok_or_else(internal)?;
+        let done = reply.record(branch, pending.question.id, id, message)?;
         let turn = done.turns.into_iter().next_back().ok_or_else(internal)?;
         return Ok((without_outcome(turn), Some(done.branch), done.forked));
     };
-    let request = tine_engine::Regenerate {
+    let request = tine_api::Regenerate {
         id,
         turn: TurnRef::of(old),
         message,
@@ -387,7 +389,7 @@ fn record(
     match engine.regenerate(&call, request.clone()) {
         Ok(done) => Ok((without_outcome(done.turn), done.branch, false)),
         Err(error) if error.kind() == ErrorKind::Conflict => {
-            let alone = tine_engine::Regenerate { branch: None, ..request };
+            let alone = tine_api::Regenerate { branch: None, ..request };
             let done = engine.regenerate(reply.call, alone)?;
             let fork = Fork { conversation: None, point: ForkPoint::At(id.into()), name: None };
             Ok((without_outcome(done.turn), Some(engine.fork(reply.call, fork)?), true))

@@ -1,4 +1,4 @@
-//! Listening, and the way of a request: who asks, which route, how it ended.
+//! Listens, admits requests, routes them and logs their results.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,25 +29,25 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 
 use crate::access::{self, Access, Caller, Tokens};
 use crate::app::{App, Options, Peer};
+use crate::body_watch::BodyWatch;
+use crate::capacity::{BodyMemory, RequestSlots};
 use crate::metrics::Metrics;
 use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::rate::Rates;
-use crate::replies::Replies;
-use crate::room::{BodyRoom, TransferRoom, WaitRoom};
-use crate::unread::Watch;
+use crate::running_replies::RunningReplies;
 use crate::visited::Visited;
 use crate::worker::{self, Bell};
 use crate::{api, events, mcp, page, reference, reply, route, sources, transfer};
 
-/// Answers smaller than this are sent as they are.
+/// The minimum size of a compressed answer, in bytes.
 const COMPRESSED_FROM: u16 = 1_024;
 
-/// How hard answers are compressed: of an outline, two levels more make a tenth less in three
-/// times the time.
+/// The compression level. For an outline, two levels more save a tenth of the size and take three
+/// times as long.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
-/// A server that is bound to an address and does not answer yet.
+/// A server that is bound to an address and not running yet.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -58,12 +58,12 @@ pub struct Server {
     rings: Receiver<()>,
 }
 
-/// Tells a server to stop.
+/// Stops a server.
 #[derive(Clone, Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
 impl Stopper {
-    /// Takes no more requests, finishes those in work.
+    /// Stops accepting requests and finishes running ones.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -76,7 +76,7 @@ impl Server {
         Server::bind_with_mcp(engine, listen, options, mcp).await
     }
 
-    /// Binds to an address and serves `/mcp` with a handler of the caller.
+    /// Binds to an address and serves `/mcp` with the given handler.
     pub async fn bind_with_mcp(
         engine: Engine,
         listen: SocketAddr,
@@ -97,11 +97,11 @@ impl Server {
             tokens: Tokens::new(options.tokens.clone()),
             metrics: Metrics::default(),
             rates: Rates::new(options.rate),
-            room: Semaphore::new(options.concurrency),
-            body_room: BodyRoom::new(options.body_room_bytes),
-            transfer_room: TransferRoom::new(options.transfers),
-            wait_room: WaitRoom::new(options.waits),
-            replies: Replies::new(options.replies),
+            concurrency: Semaphore::new(options.concurrency),
+            body_memory: BodyMemory::new(options.body_memory_bytes),
+            transfers: RequestSlots::for_transfers(options.transfers),
+            waits: RequestSlots::for_waits(options.waits),
+            replies: RunningReplies::new(options.replies),
             visited: Visited::new(options.visited.clone()),
             bell,
             description: LazyLock::new(description),
@@ -109,7 +109,7 @@ impl Server {
             stopping,
             options,
         });
-        // Of a source, the bytes themselves are promised: a part of them is no part of others.
+        // Sources are sent as they are: ranges of compressed bytes would not fit together.
         let whole = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
             !headers.contains_key(header::ACCEPT_RANGES)
         };
@@ -117,39 +117,39 @@ impl Server {
             .and(NotForContentType::const_new("text/event-stream"))
             .and(whole);
         let router = router()
-            .layer(CatchPanicLayer::custom(|_| route::defect()))
+            .layer(CatchPanicLayer::custom(|_| route::internal_error().into_response()))
             .layer(CompressionLayer::new().quality(COMPRESSION).compress_when(worth))
             .layer(from_fn_with_state(Arc::clone(&app), admit))
             .with_state(Arc::clone(&app));
         Ok(Server { listener, address, app, router, feed, stop, rings })
     }
 
-    /// The address that it is bound to.
+    /// Returns the address that it is bound to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What tells it to stop.
+    /// Returns what stops it.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
     }
 
-    /// Answers until it is told to stop; then finishes what it has begun.
+    /// Answers requests until it is stopped, then finishes running ones.
     pub async fn run(self) -> io::Result<()> {
         let Server { listener, app, router, feed, stop, rings, .. } = self;
         let watcher = tokio::spawn(events::watch_feed(app.engine.clone(), feed));
         let engine = app.engine.clone();
-        // What an erasure that came, cut off, has not swept out of the files.
+        // Completes purges that were interrupted before they rewrote the files.
         tokio::task::spawn_blocking(move || {
             let swept = engine.projects().and_then(|projects| {
                 projects.iter().try_for_each(|it| engine.sweep(&it.id).map(drop))
             });
             if let Err(error) = swept {
-                tracing::warn!(%error, "what was erased could not be swept out of the files");
+                tracing::warn!(%error, "purged content could not be removed from the files");
             }
         });
         let mut stopping = stop.subscribe();
-        // Each connection holds a sender, and the worker; when the last is gone, all have ended.
+        // Each connection and the worker hold a sender; when the last is dropped, all have ended.
         let (open, mut all_closed) = mpsc::channel::<()>(1);
         if app.options.interprets {
             let (app, open) = (Arc::clone(&app), open.clone());
@@ -159,31 +159,31 @@ impl Server {
                 drop(open);
             })?;
         }
-        let places = Arc::new(Semaphore::new(app.options.connections));
+        let connections = Arc::new(Semaphore::new(app.options.connections));
         let accept = async || {
-            let place = Arc::clone(&places).acquire_owned().await;
-            let place = place.expect("the places are never closed");
-            listener.accept().await.map(|(stream, peer)| (stream, peer, place))
+            let permit = Arc::clone(&connections).acquire_owned().await;
+            let permit = permit.expect("the semaphore is never closed");
+            listener.accept().await.map(|(stream, peer)| (stream, peer, permit))
         };
         while !*stopping.borrow_and_update() {
-            let (stream, peer, place) = tokio::select! {
+            let (stream, peer, permit) = tokio::select! {
                 accepted = accept() => match accepted {
                     Ok(accepted) => accepted,
                     Err(error) => {
-                        // Out of descriptors, or a client that has gone: the others go on.
-                        tracing::warn!(%error, "a connection was not accepted");
+                        // Out of file descriptors, or the client has left: continue with others.
+                        tracing::warn!(%error, "could not accept a connection");
                         tokio::time::sleep(Duration::from_millis(20)).await;
                         continue;
                     }
                 },
                 _ = stopping.changed() => continue,
             };
-            // Small answers must not wait for an acknowledgement.
+            // Small answers must not wait for acknowledgements.
             stream.set_nodelay(true).ok();
             let (app, router, open) = (Arc::clone(&app), router.clone(), open.clone());
             tokio::spawn(async move {
                 connection(&app, router, stream, peer).await;
-                drop((open, place));
+                drop((open, permit));
             });
         }
         drop((listener, open));
@@ -191,7 +191,7 @@ impl Server {
         app.mcp.stop();
         let closed = tokio::time::timeout(app.options.grace, all_closed.recv()).await;
         if closed.is_err() {
-            tracing::warn!("requests were still in work when the time to stop was over");
+            tracing::warn!("shutdown timed out with requests still running");
         }
         watcher.abort();
         Ok(())
@@ -199,10 +199,10 @@ impl Server {
 }
 
 async fn connection(app: &App, router: Router, stream: tokio::net::TcpStream, peer: SocketAddr) {
-    let asked = Arc::new(AtomicBool::new(false));
-    let asking = Arc::clone(&asked);
+    let used = Arc::new(AtomicBool::new(false));
+    let in_use = Arc::clone(&used);
     let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        asking.store(true, Ordering::Relaxed);
+        in_use.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(Peer(peer.ip()));
         let mut router = router.clone();
         async move { tower::Service::call(&mut router, request.map(Body::new)).await }
@@ -219,8 +219,8 @@ async fn connection(app: &App, router: Router, stream: tokio::net::TcpStream, pe
         tokio::select! {
             ended = served.as_mut() => break ended,
             changed = stopping.changed() => {
-                // A connection that has not asked for anything yet would be waited for.
-                if !asked.load(Ordering::Relaxed) {
+                // A graceful shutdown would wait for the first request of an unused connection.
+                if !used.load(Ordering::Relaxed) {
                     return;
                 }
                 if changed.is_err() || *stopping.borrow() {
@@ -231,20 +231,20 @@ async fn connection(app: &App, router: Router, stream: tokio::net::TcpStream, pe
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, %peer, "a connection broke off");
+        tracing::debug!(%error, %peer, "a connection failed");
     }
 }
 
-/// All routes.
+/// Returns all routes.
 fn router() -> Router<Arc<App>> {
     api::routes()
         .router()
         .route("/api/v1/events", get(events::events))
         .route("/api/v1/export", get(transfer::export))
         .route("/api/v1/import", post(transfer::import))
-        .route("/api/v1/sync/delta", get(transfer::give).post(transfer::take))
+        .route("/api/v1/sync/delta", get(transfer::send_delta).post(transfer::receive_delta))
         .route(reply::PATH, post(reply::reply))
-        .route(reply::AGAIN_PATH, post(reply::regenerate))
+        .route(reply::REGENERATE_PATH, post(reply::regenerate))
         .route(sources::PATH, post(sources::store))
         .route(sources::CONTENT_PATH, get(sources::content))
         .route("/api/v1/openapi.json", get(openapi))
@@ -256,22 +256,32 @@ fn router() -> Router<Arc<App>> {
         .fallback(page::answer)
 }
 
-/// Their description.
+/// Returns the OpenAPI document.
 pub(crate) fn description() -> Value {
     let mut description = api::routes().describe();
-    let live = Operation::new("Events", "followEvents", "Follow changes as they happen");
+    let live = Operation::new(
+        "Events",
+        "followEvents",
+        "Follow the change feed as a stream of server-sent events",
+    );
     let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
-    description.add_other::<events::Wanted>(&Method::GET, "/api/v1/events", &live, None, stream);
-    let export = Operation::new("Store", "exportBundle", "Whole conversations as a bundle");
+    description.add_other::<events::EventsQuery>(
+        &Method::GET,
+        "/api/v1/events",
+        &live,
+        None,
+        stream,
+    );
+    let export = Operation::new("Store", "exportBundle", "Export conversations as a bundle");
     let lines = json!({ transfer::MEDIA_TYPE: { "schema": { "type": "string" } } });
-    description.add_other::<transfer::Exported>(
+    description.add_other::<transfer::ExportQuery>(
         &Method::GET,
         "/api/v1/export",
         &export,
         None,
         lines,
     );
-    let import = Operation::new("Store", "importBundle", "Read a bundle, checking every hash");
+    let import = Operation::new("Store", "importBundle", "Import a bundle, verifying every hash");
     description.add_import(&import);
     description.add_deltas();
     description.add_sources();
@@ -292,8 +302,8 @@ async fn docs(State(app): State<Arc<App>>) -> Response {
 
 async fn healthz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine.clone();
-    let asked = tokio::task::spawn_blocking(move || engine.feed_end()).await;
-    asked.map_err(|_| Problem::new(ErrorKind::Internal, "the store could not be asked"))??;
+    let read = tokio::task::spawn_blocking(move || engine.feed_end()).await;
+    read.map_err(|_| route::internal_error())??;
     let body = json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") });
     Ok(axum::Json(body).into_response())
 }
@@ -305,7 +315,7 @@ async fn metrics(
     let caller = caller.map(|axum::Extension(caller)| caller).unwrap_or_default();
     caller.check_store(Access::Read)?;
     let engine = app.engine.clone();
-    let asked = tokio::task::spawn_blocking(move || -> Result<_, tine_engine::Error> {
+    let read = tokio::task::spawn_blocking(move || -> Result<_, tine_engine::Error> {
         let (mut queued, mut running) = (0, 0);
         for project in engine.projects()? {
             let call = Call::by("metrics").in_project(project.id);
@@ -315,47 +325,43 @@ async fn metrics(
         }
         Ok((engine.stats(&Call::by("metrics"), None)?.store, queued, running))
     });
-    let asked = asked.await.map_err(|_| Problem::new(ErrorKind::Internal, "a defect"))?;
-    let (totals, queued, running) = asked?;
+    let (totals, queued, running) = read.await.map_err(|_| route::internal_error())??;
     let text = app.metrics.text(&[
         ("tine_store_conversations", "Conversations in the store.", totals.conversations),
         ("tine_store_turns", "Turns in the store.", totals.turns),
         ("tine_store_operations", "Operations in the store.", totals.operations),
         ("tine_store_disk_bytes", "Bytes on disk.", totals.disk_bytes),
-        ("tine_interpretations_queued", "Runs that wait.", queued),
-        ("tine_interpretations_running", "Runs at work.", running),
+        ("tine_interpretations_queued", "Queued runs.", queued),
+        ("tine_interpretations_running", "Running runs.", running),
     ]);
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
 async fn wrong_method() -> Response {
-    Problem::new(
-        ErrorKind::Invalid,
-        "this path does not know this method; /docs lists what it knows",
-    )
-    .with_status(StatusCode::METHOD_NOT_ALLOWED)
-    .into_response()
+    Problem::new(ErrorKind::Invalid, "the path does not support this method; see /docs")
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+        .into_response()
 }
 
-/// The way of every request: its name, its sender, its room, its end in the log.
+/// Handles every request: assigns its id, checks its sender and the limits, and logs its result.
 async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let (mut request, body) = Watch::over(request);
+    let (mut request, body) = BodyWatch::over(request);
     let id = request_id(&request);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
     let route = route.unwrap_or_else(|| "none".to_owned());
     let peer = request.extensions().get::<Peer>().copied();
-    let in_work = app.metrics.request();
+    let running = app.metrics.request();
     let mut response = match enter(&app, peer, &request) {
-        Ok((caller, _room)) => {
+        Ok((caller, _permit)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
     };
-    drop(in_work);
+    drop(running);
     let (status, took) = (response.status().as_u16(), started.elapsed());
     app.metrics.done(method.as_str(), &route, status, took);
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -370,8 +376,8 @@ async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     if !body.is_read() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let as_it_says = HeaderValue::from_static("nosniff");
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, as_it_says);
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     response
 }
 
@@ -390,20 +396,18 @@ fn enter<'a>(
     }
     let open = page::covers(request) || is_probe(request);
     let caller = access::admit(&app.tokens, &app.options, request.headers(), open)?;
-    let room = app.room.try_acquire();
-    let room =
-        room.map_err(|_| Problem::new(ErrorKind::Busy, "too many requests at once; try again"))?;
-    Ok((caller, room))
+    let permit = app.concurrency.try_acquire();
+    let why = "too many requests at once; try again";
+    Ok((caller, permit.map_err(|_| Problem::new(ErrorKind::Busy, why))?))
 }
 
-/// Whether a request asks for nothing but whether the server is well: whoever watches over servers
-/// has no token.
+/// Returns whether a request is a health check, which needs no token.
 fn is_probe(request: &Request) -> bool {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     reads && request.uri().path() == "/healthz"
 }
 
-/// The name of a request: the sender's, or one of our own.
+/// Returns the id of a request: the sender's, or a new one.
 fn request_id(request: &Request) -> String {
     let given = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
     let fits =

@@ -1,9 +1,8 @@
-//! The bytes of sources over HTTP, in and out, piece by piece: neither way are they ever whole in
-//! memory.
+//! Uploads and downloads the bytes of sources in pieces; they are never in memory as a whole.
 //!
-//! What comes in goes to a temporary file first, since its hash is known only at its end. What
-//! goes out was written by anybody: it is sent as something to be saved, and a browser that opens
-//! it all the same runs nothing in it.
+//! Uploads go to a temporary file first, since their hash is known only at their end. Downloads are
+//! untrusted content: they are sent as attachments, and a browser that opens one anyway runs
+//! nothing in it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,161 +19,151 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tine_api::bodies::{self, Common};
-use tine_core::{ErrorKind, SourceId};
-use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
+use tine_api::bodies::{CallFields, RequestBody};
+use tine_api::{Call, Interpret, NewSource, Outcome, SourceBytes, SourceView};
+use tine_core::{ErrorKind, ProjectId, SourceId};
+use tine_engine::Error;
 use tine_formats::redact::{self, Redacted};
 use tine_store::PIECE_BYTES;
 use tokio::sync::mpsc;
 
 use crate::access::{Access, Caller};
 use crate::app::App;
+use crate::capacity::Permit;
 use crate::problem::Problem;
-use crate::room::Held;
-use crate::route::{self, Answered, Asked, Reply, Wanted, blocking, respond};
+use crate::route::{self, ApiResult, RequestContext, UrlParameters, blocking, respond};
 
-/// Where sources are.
+/// The path of all sources.
 pub(crate) const PATH: &str = "/api/v1/sources";
 
-/// Where the bytes of one are.
+/// The path of the bytes of a source.
 pub(crate) const CONTENT_PATH: &str = "/api/v1/sources/{source}/content";
 
-/// Under this policy a document is no page of this server, and nothing in it runs or loads.
+/// Isolates a document from this server: nothing in it runs or loads.
 const POLICY: &str = "default-src 'none'; sandbox";
 
-/// What is said about a body that is the source itself. With a JSON body all but the project
-/// stands there.
+/// The parameters of an upload whose body is the source itself. With a JSON body, all but the
+/// project are fields of the body.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Sent {
-    /// The project; `default` without it.
-    project_id: Option<String>,
-    /// What the bytes are, where `Content-Type` cannot say it.
+pub(crate) struct UploadQuery {
+    /// The project; `default` by default.
+    project_id: Option<ProjectId>,
+    /// The media type of the bytes; overrides `Content-Type`.
     mime_type: Option<String>,
-    /// The name that they came under.
+    /// The file name.
     original_filename: Option<String>,
-    /// Whether they are interpreted; `queue` without it.
-    interpret: Option<bodies::Interpret>,
-    /// By which interpreter; the default one without it.
+    /// Whether to interpret the source; `queue` by default.
+    interpret: Option<Interpret>,
+    /// The interpreter; the configured default if omitted.
     interpreter: Option<String>,
-    /// Whether the answer holds the turn itself, where the bytes are the envelope of one.
+    /// Whether to include the turn itself in the answer, if the bytes are the envelope of one.
     return_turn: Option<bool>,
-    /// Makes the call safe to repeat, as the header `Idempotency-Key` does.
+    /// Makes the call safe to retry, like the header `Idempotency-Key`.
     idempotency_key: Option<String>,
-}
-
-impl Common for Sent {
-    fn project_id(&self) -> Option<&str> {
-        self.project_id.as_deref()
-    }
-
-    fn idempotency_key(&self) -> Option<&str> {
-        self.idempotency_key.as_deref()
-    }
 }
 
 /// `POST /api/v1/sources`.
 pub(crate) async fn store(
     State(app): State<Arc<App>>,
-    Wanted(sent): Wanted<Sent>,
+    UrlParameters(query): UrlParameters<UploadQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let Some(kind) = kind.map(str::trim).filter(|kind| !kind.is_empty()) else {
-        let why = "Content-Type says what the bytes are; with application/json the body holds them \
-                   in `file_content` or `text`";
-        return Err(unsupported(why));
+        let why = "set Content-Type to the media type of the bytes; with application/json the \
+                   body holds them in `file_content` or `text`";
+        return Err(
+            Problem::new(ErrorKind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        );
     };
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         let kind = kind.to_owned();
-        return store_raw(app, &parts, sent, kind, body).await;
+        return store_raw(app, &parts, query, kind, body).await;
     }
-    let inside = sent.mime_type.is_some()
-        || sent.original_filename.is_some()
-        || sent.interpret.is_some()
-        || sent.interpreter.is_some()
-        || sent.return_turn.is_some()
-        || sent.idempotency_key.is_some();
-    if inside {
-        let why = "with a JSON body, everything but `project_id` stands in the body";
+    let in_query = query.mime_type.is_some()
+        || query.original_filename.is_some()
+        || query.interpret.is_some()
+        || query.interpreter.is_some()
+        || query.return_turn.is_some()
+        || query.idempotency_key.is_some();
+    if in_query {
+        let why = "with a JSON body, all parameters but `project_id` belong in the body";
         return Err(Problem::new(ErrorKind::Invalid, why));
     }
-    let headers = &parts.headers;
-    let (body, room) = route::read_json::<bodies::NewSource>(&app, headers, body, true).await?;
-    let project = sent.project_id.as_deref();
-    let asked = route::asked(app, &parts, project, true, Access::Write, &body)?;
-    let answer = blocking(|| {
-        let with_turn = body.return_turn;
-        let request = body.into_request().map_err(Problem::from);
-        respond(&asked, request.and_then(|request| keep(&asked, request, with_turn)))
-    });
-    drop(room);
+    let (body, permit) = route::read_json::<NewSource>(&app, &parts.headers, body, true).await?;
+    let RequestBody { request, fields } = body;
+    let project = query.project_id.as_ref();
+    let context = route::request_context(app, &parts, project, true, Access::Write, fields)?;
+    let answer = blocking(|| respond(&context, store_source(&context, request)));
+    drop(permit);
     Ok(answer)
-}
-
-fn unsupported(why: impl Into<String>) -> Problem {
-    Problem::new(ErrorKind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
 async fn store_raw(
     app: Arc<App>,
     parts: &axum::http::request::Parts,
-    sent: Sent,
+    query: UploadQuery,
     kind: String,
     body: Body,
 ) -> Result<Response, Problem> {
     route::check_encoding(&parts.headers)?;
-    let asked = route::asked(Arc::clone(&app), parts, None, true, Access::Write, &sent)?;
+    let fields = CallFields {
+        project_id: query.project_id,
+        idempotency_key: query.idempotency_key,
+        return_turn: query.return_turn.unwrap_or(false),
+        ..CallFields::default()
+    };
+    let context =
+        route::request_context(Arc::clone(&app), parts, None, true, Access::Write, fields)?;
     let limit = app.engine.limits().source_bytes;
-    if route::announced(&parts.headers).is_some_and(|length| length > limit) {
+    if route::content_length(&parts.headers).is_some_and(|length| length > limit) {
         return Err(too_large(limit));
     }
-    let room = app.transfer_room.take()?;
+    let permit = app.transfers.acquire()?;
     let content = spooled(&app, body, limit).await?;
     let answer = blocking(|| {
         let request = NewSource {
             content: Arc::new(content),
-            mime_type: sent.mime_type.unwrap_or(kind),
-            original_filename: sent.original_filename,
-            interpret: sent.interpret.unwrap_or(bodies::Interpret::Queue).into(),
-            interpreter: sent.interpreter,
+            mime_type: query.mime_type.unwrap_or(kind),
+            original_filename: query.original_filename,
+            interpret: query.interpret.unwrap_or(Interpret::Queue),
+            interpreter: query.interpreter,
         };
-        respond(&asked, keep(&asked, request, sent.return_turn.unwrap_or(false)))
+        respond(&context, store_source(&context, request))
     });
-    drop(room);
+    drop(permit);
     Ok(answer)
 }
 
-fn keep(
-    asked: &Asked,
+fn store_source(
+    context: &RequestContext,
     mut request: NewSource,
-    with_turn: bool,
-) -> Answered<Answer<StoredSourceAnswer>> {
-    let redacted = match asked.app.options.redact {
-        true => scrub(&mut request, asked.engine().limits().body_bytes)?,
+) -> ApiResult<Answer<StoredSourceAnswer>> {
+    let redacted = match context.app.options.redact {
+        true => redact_source(&mut request, context.engine().limits().body_bytes)?,
         false => Redacted::new(),
     };
-    let _room = asked.room_to_wait(request.interpret == Interpret::Wait)?;
-    let taken_out: u64 = redacted.values().sum();
-    let call = asked.call.clone().with_redacted(redacted);
-    let mut done = asked.engine().store_source(&call, request)?;
+    let _permit = context.wait_permit(request.interpret == Interpret::Wait)?;
+    let secrets: u64 = redacted.values().sum();
+    let call = context.call.clone().with_redacted(redacted);
+    let mut done = context.engine().store_source(&call, request)?;
     if done.interpretation.is_some() {
-        asked.app.bell.ring();
+        context.app.bell.ring();
     }
-    if taken_out > 0 {
+    if secrets > 0 {
         done.warnings.push(format!(
-            "secrets were taken out of these bytes ({taken_out}): what is kept is not what was sent"
+            "{secrets} secrets were redacted: the stored bytes differ from the bytes sent"
         ));
     }
     let new = done.outcome == Outcome::Created && !done.replayed;
-    let told = StoredSourceAnswer::new(done, with_turn);
-    Ok(Reply::made(new, Answer::new(asked.project(), told)))
+    context.made(new, StoredSourceAnswer::new(done, context.fields.return_turn))
 }
 
-/// Takes the secrets out of a text, unless it is larger than a body may be.
-pub(crate) fn scrub(request: &mut NewSource, limit: usize) -> Result<Redacted, Problem> {
+/// Redacts secrets in a text, unless it is larger than a body may be.
+pub(crate) fn redact_source(request: &mut NewSource, limit: usize) -> Result<Redacted, Problem> {
     let unreadable = |error: io::Error| Problem::new(ErrorKind::Internal, error.to_string());
     let mut bytes = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
@@ -195,11 +184,11 @@ fn too_large(limit: usize) -> Problem {
     Problem::new(ErrorKind::TooLarge, why)
 }
 
-/// A body that has come, in a file without a name.
-struct Spooled(File);
+/// An uploaded body in an unnamed file.
+struct SpooledFile(File);
 
-impl SourceBytes for Spooled {
-    /// The file has one place to read at: whoever opens it again has done with it before.
+impl SourceBytes for SpooledFile {
+    /// Rewinds the file: it is never read twice at the same time.
     fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         let mut file = &self.0;
         file.seek(SeekFrom::Start(0))?;
@@ -207,7 +196,7 @@ impl SourceBytes for Spooled {
     }
 }
 
-async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<Spooled, Problem> {
+async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<SpooledFile, Problem> {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(4);
     let writing = tokio::task::spawn_blocking(move || -> io::Result<File> {
         let mut file = tempfile::tempfile()?;
@@ -222,11 +211,11 @@ async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<Spooled, Pro
             Ok(None) => break,
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
             Ok(Some(Err(error))) => {
-                let why = format!("the body broke off: {error}; nothing was stored");
+                let why = format!("the body ended early: {error}; nothing was stored");
                 return Err(Problem::new(ErrorKind::Invalid, why));
             }
             Err(_) => {
-                let why = "the body took too long to come; nothing was stored";
+                let why = "the body arrived too slowly; nothing was stored";
                 return Err(
                     Problem::new(ErrorKind::Invalid, why).with_status(StatusCode::REQUEST_TIMEOUT)
                 );
@@ -244,49 +233,48 @@ async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<Spooled, Pro
     }
     drop(sender);
     match writing.await {
-        Ok(Ok(file)) => Ok(Spooled(file)),
+        Ok(Ok(file)) => Ok(SpooledFile(file)),
         Ok(Err(error)) => {
-            tracing::error!(%error, "a source could not be kept while it came");
-            let why = "the server has no room for a file of that size now; nothing was stored";
+            tracing::error!(%error, "an upload could not be written to a temporary file");
+            let why = "the server has no disk space for a file of this size; nothing was stored";
             Err(Problem::new(ErrorKind::Busy, why))
         }
-        Err(_) => Err(Problem::new(ErrorKind::Internal, "the request met a defect")),
+        Err(_) => Err(route::internal_error()),
     }
 }
 
-/// Which bytes are asked for.
+/// Which source to download.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ContentOf {
-    /// The source's id.
-    source: String,
-    /// The project; `default` without it.
-    project_id: Option<String>,
+pub(crate) struct ContentPath {
+    /// The id of the source.
+    source: SourceId,
+    /// The project; `default` by default.
+    project_id: Option<ProjectId>,
 }
 
 /// `GET /api/v1/sources/{source}/content`.
 pub(crate) async fn content(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Caller>>,
-    Wanted(wanted): Wanted<ContentOf>,
+    UrlParameters(query): UrlParameters<ContentPath>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let project = bodies::project(wanted.project_id.as_deref(), app.engine.limits())?;
+    let project = query.project_id.unwrap_or_default();
     caller.check(&project, Access::Read)?;
     let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
     let call = Call::by(actor).in_project(project);
-    let id: SourceId = wanted.source.parse().map_err(Error::from)?;
-    let (engine, by) = (app.engine.clone(), call.clone());
+    let (engine, by, id) = (app.engine.clone(), call.clone(), query.source);
     let found = tokio::task::spawn_blocking(move || -> Result<SourceView, Error> {
         let source = engine.source(&by, id)?;
         if source.purged {
-            // Says so in the engine's words.
+            // Fails with the engine's own error.
             engine.source_piece(&by, id, 0)?;
         }
         Ok(source)
     });
-    let source = found.await.map_err(|_| Problem::new(ErrorKind::Internal, "a defect"))??;
+    let source = found.await.map_err(|_| route::internal_error())??;
     let mut answer = answer_about(&source);
     let etag = format!("\"{}\"", source.content_hash);
     let given = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
@@ -302,7 +290,8 @@ pub(crate) async fn content(
         None | Some(Part::Whole) => (0..source.size_bytes, false),
         Some(Part::These(range)) => (range, true),
         Some(Part::Nowhere) => {
-            let why = format!("there are {} bytes, and none of those", source.size_bytes);
+            let why =
+                format!("the range is outside of the {} bytes of the source", source.size_bytes);
             let problem = Problem::new(ErrorKind::Invalid, why);
             let mut answer = problem.with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
             set(&mut answer, header::CONTENT_RANGE, format!("bytes */{}", source.size_bytes));
@@ -312,20 +301,20 @@ pub(crate) async fn content(
     if part {
         *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
         let (first, last) = (range.start, range.end - 1);
-        let told = format!("bytes {first}-{last}/{}", source.size_bytes);
-        set(&mut answer, header::CONTENT_RANGE, told);
+        let range = format!("bytes {first}-{last}/{}", source.size_bytes);
+        set(&mut answer, header::CONTENT_RANGE, range);
     }
     set(&mut answer, header::CONTENT_LENGTH, (range.end - range.start).to_string());
-    let room = app.body_room.take(2 * PIECE_BYTES)?;
-    let pieces = Pieces { app, call, id, range, _room: room };
+    let permit = app.body_memory.acquire(2 * PIECE_BYTES)?;
+    let pieces = Pieces { app, call, id, range, _permit: permit };
     let body = stream::unfold(Some(pieces), |pieces| async {
         let mut pieces = pieces?;
         match pieces.next().await {
             Ok(None) => None,
             Ok(Some(piece)) => Some((Ok(piece), Some(pieces))),
             Err(error) => {
-                // The stream breaks off before the length that was announced.
-                tracing::error!(%error, "the bytes of a source broke off");
+                // The stream ends before the announced length.
+                tracing::error!(%error, "a download of a source failed");
                 Some((Err(error), None))
             }
         }
@@ -345,7 +334,7 @@ fn set(answer: &mut Response, name: header::HeaderName, value: String) {
     }
 }
 
-/// The head of every answer with a source's bytes.
+/// Returns the head of an answer with the bytes of a source.
 fn answer_about(source: &SourceView) -> Response {
     let mut answer = Response::new(Body::empty());
     let kind = HeaderValue::from_str(&source.mime_type);
@@ -369,7 +358,7 @@ fn answer_about(source: &SourceView) -> Response {
     answer
 }
 
-/// A name as RFC 8187 writes it.
+/// Encodes a file name according to RFC 8187.
 fn escaped(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {
@@ -418,7 +407,7 @@ struct Pieces {
     call: Call,
     id: SourceId,
     range: Range<u64>,
-    _room: Held,
+    _permit: Permit,
 }
 
 impl Pieces {
@@ -451,7 +440,7 @@ mod tests {
     use super::{Part, part};
 
     #[test]
-    fn a_range_is_one_stretch_of_what_is_there_or_all_or_nothing() {
+    fn ranges_are_parsed_and_clamped() {
         assert_eq!(part("bytes=0-0", 10), Part::These(0..1));
         assert_eq!(part("bytes=2-", 10), Part::These(2..10));
         assert_eq!(part("bytes=-3", 10), Part::These(7..10));

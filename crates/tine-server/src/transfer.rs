@@ -1,9 +1,8 @@
-//! Bundles in and out over HTTP, and what came behind an entry of a log.
+//! Exports and imports bundles over HTTP, and sends and receives deltas of logs.
 
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tine_api::Answer;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -14,66 +13,71 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tine_api::bodies;
-use tine_core::{ConversationId, ErrorKind};
-use tine_engine::{self as engine, Call, Error, LogMark};
+use tine_api::bodies::CallFields;
+use tine_api::{Answer, Call, LogMark};
+use tine_core::{ConversationId, ErrorKind, Limits, ProjectId};
+use tine_engine::{self as engine, Error};
 use tine_formats::bundle::{BundleError, read_bundle, read_delta, write_bundle, write_delta};
 use tokio::sync::mpsc;
 
 use crate::access::{Access, Caller};
 use crate::app::App;
+use crate::capacity::Permit;
 use crate::problem::Problem;
-use crate::room::Held;
-use crate::route::{NoBody, Wanted, asked, check_content};
+use crate::route::{UrlParameters, check_content, internal_error, request_context};
 
 /// The media type of a bundle.
 pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
 
-/// Bytes in a second that a bundle or a delta must bring on the whole: who sends drop by drop takes
-/// up room that others need.
+/// The minimum average rate of an upload, in bytes per second: slow senders would block others.
 const SLOWEST: u64 = 1_024;
 
-/// Bytes of a bundle that are sent at once.
+/// The size of the pieces in which a bundle is sent, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// What is exported.
+/// What to export.
 #[derive(Debug, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct Exported {
-    /// The project; `default` without it.
-    project_id: Option<String>,
-    /// The conversations, each by a parameter of its own; all of the project without any.
+pub(crate) struct ExportQuery {
+    /// The project; `default` by default.
+    project_id: Option<ProjectId>,
+    /// A conversation; can be repeated. All conversations of the project by default.
     #[schemars(default)]
-    conversation_id: Vec<String>,
+    conversation_id: Vec<ConversationId>,
 }
 
-impl Exported {
-    /// Reads a query in which a name may come several times.
-    fn read(query: &str) -> Result<Self, Problem> {
+impl ExportQuery {
+    /// Parses a query in which a parameter can be repeated.
+    fn parse(query: &str, limits: &Limits) -> Result<Self, Problem> {
         let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the parameters: {error}"))
         })?;
-        let mut read = Exported::default();
+        let mut parsed = ExportQuery::default();
         for (name, value) in pairs {
             match name.as_str() {
-                "project_id" => read.project_id = Some(value),
-                "conversation_id" => read.conversation_id.push(value),
+                "project_id" => {
+                    parsed.project_id = Some(ProjectId::new(value, limits).map_err(Error::from)?);
+                }
+                "conversation_id" => {
+                    let id = ConversationId::new(value, limits).map_err(Error::from)?;
+                    parsed.conversation_id.push(id);
+                }
                 _ => {
                     let why = format!("the parameters: `{name}` is unknown");
                     return Err(Problem::new(ErrorKind::Invalid, why));
                 }
             }
         }
-        Ok(read)
+        Ok(parsed)
     }
 }
 
-/// Where a bundle goes.
+/// Where to import a bundle.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ImportedInto {
-    /// The project; the one that the bundle names without it.
-    project_id: Option<String>,
+pub(crate) struct ImportQuery {
+    /// The project; by default the projects that the bundle names.
+    project_id: Option<ProjectId>,
 }
 
 /// `GET /api/v1/export`.
@@ -82,16 +86,13 @@ pub(crate) async fn export(
     caller: Option<Extension<Caller>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let wanted = Exported::read(query.as_deref().unwrap_or_default())?;
+    let query = ExportQuery::parse(query.as_deref().unwrap_or_default(), app.engine.limits())?;
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = *app.engine.limits();
-    let project = bodies::project(wanted.project_id.as_deref(), &limits)?;
+    let (project, wanted) = (query.project_id.unwrap_or_default(), query.conversation_id);
     caller.check(&project, Access::Read)?;
     let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
     let call = Call::by(actor).in_project(project);
-    let room = app.transfer_room.take()?;
-    let wanted = wanted.conversation_id.into_iter().map(|id| ConversationId::new(id, &limits));
-    let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
+    let permit = app.transfers.acquire()?;
     let engine = app.engine.clone();
     let found = tokio::task::spawn_blocking(move || -> Result<_, Error> {
         let mut ids = Vec::new();
@@ -103,40 +104,39 @@ pub(crate) async fn export(
         }
         Ok((engine, call, ids))
     });
-    let (engine, call, ids) =
-        found.await.map_err(|_| Problem::new(ErrorKind::Internal, "the export met a defect"))??;
-    Ok(streamed(room, move |out| write_bundle(&engine, &call, &ids, out).map(|_| ())))
+    let (engine, call, ids) = found.await.map_err(|_| internal_error())??;
+    Ok(streamed(permit, move |out| write_bundle(&engine, &call, &ids, out).map(|_| ())))
 }
 
-/// What is written, as the body of an answer.
+/// Streams what a function writes as the body of an answer.
 fn streamed(
-    room: Held,
+    permit: Permit,
     write: impl FnOnce(&mut dyn Write) -> Result<(), BundleError> + Send + 'static,
 ) -> Response {
     let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     tokio::task::spawn_blocking(move || {
-        let _room = room;
+        let _permit = permit;
         let mut out = Pieces { sender: sender.clone(), piece: Vec::with_capacity(PIECE) };
         let written = write(&mut out)
             .map_err(|error| io::Error::other(error.to_string()))
             .and_then(|()| out.flush());
         if let Err(error) = written {
-            // The stream breaks off, and without its last line the bundle is refused.
-            tracing::error!(%error, "an export broke off");
+            // The stream ends early; without its last line, the bundle is refused.
+            tracing::error!(%error, "an export failed");
             sender.blocking_send(Err(error)).ok();
         }
     });
     let body = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
     });
-    // Compression asks once more behind the end.
+    // The compression layer polls once more after the end.
     let mut response = Response::new(Body::from_stream(body.fuse()));
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 
-/// A writer whose pieces go to a stream; it waits while nobody reads.
+/// A writer that sends pieces to a stream and waits while the client does not read.
 struct Pieces {
     sender: mpsc::Sender<io::Result<Bytes>>,
     piece: Vec<u8>,
@@ -161,7 +161,7 @@ impl Write for Pieces {
     }
 }
 
-/// A body as it comes, for a reader that waits.
+/// A body that is being received, as a blocking reader.
 struct Incoming {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     piece: Bytes,
@@ -185,38 +185,33 @@ impl Read for Incoming {
 pub(crate) async fn import(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Caller>>,
-    Wanted(into): Wanted<ImportedInto>,
+    UrlParameters(query): UrlParameters<ImportQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = *app.engine.limits();
-    let project = match (&into.project_id, caller.only_project()) {
-        (Some(id), _) => Some(bodies::project(Some(id), &limits)?),
-        (None, only) => only,
-    };
+    let project = query.project_id.or_else(|| caller.only_project());
     match &project {
         Some(project) => caller.check(project, Access::Write)?,
         None => caller.check_store(Access::Write)?,
     }
     check_content(request.headers(), MEDIA_TYPE)?;
-    let room = app.transfer_room.take()?;
+    let permit = app.transfers.acquire()?;
     let incoming = incoming(request.into_body(), app.options.body_timeout);
     let engine = app.engine.clone();
     let done = tokio::task::spawn_blocking(move || {
-        let _room = room;
+        let _permit = permit;
         let mut input = BufReader::new(incoming);
         let done = read_bundle(&engine, project.as_ref(), &mut input)?;
         let project = project.unwrap_or_default();
         Ok::<_, Problem>(Answer::new(&project, done))
     });
-    let done =
-        done.await.map_err(|_| Problem::new(ErrorKind::Internal, "the import met a defect"))??;
+    let done = done.await.map_err(|_| internal_error())??;
     Ok(axum::Json(done).into_response())
 }
 
-/// Reads a body as it comes, on a task of its own: each piece within a time, and all of it no
-/// slower than [`SLOWEST`].
-fn incoming(body: Body, patience: Duration) -> Incoming {
+/// Receives a body on a task of its own: each piece within a timeout, and all of it no slower than
+/// [`SLOWEST`].
+fn incoming(body: Body, timeout: Duration) -> Incoming {
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         let mut body = body;
@@ -224,10 +219,10 @@ fn incoming(body: Body, patience: Duration) -> Incoming {
         let (mut came, mut waited) = (0_u64, Duration::ZERO);
         loop {
             let begun = Instant::now();
-            let piece = tokio::time::timeout(patience, body.frame()).await;
-            // Only waiting for the sender counts; whoever takes the pieces may take its time.
+            let piece = tokio::time::timeout(timeout, body.frame()).await;
+            // Only waiting for the sender counts, not the time that the reader takes.
             waited += begun.elapsed();
-            let slow = waited > patience + Duration::from_secs(came / SLOWEST);
+            let slow = waited > timeout + Duration::from_secs(came / SLOWEST);
             let piece = match piece {
                 Ok(None) => return,
                 Ok(Some(Ok(_))) if slow => Err(io::Error::from(io::ErrorKind::TimedOut)),
@@ -236,7 +231,7 @@ fn incoming(body: Body, patience: Duration) -> Incoming {
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
             };
             came += piece.as_ref().map_or(0, |piece| piece.len() as u64);
-            // What was refused is still taken to its end: a sender reads no answer before that.
+            // A refused body is still received to its end: senders read the answer only then.
             let broken = piece.is_err();
             refused = refused || sender.send(piece).await.is_err();
             if broken {
@@ -247,104 +242,97 @@ fn incoming(body: Body, patience: Duration) -> Incoming {
     Incoming { receiver, piece: Bytes::new() }
 }
 
-/// What came behind an entry of a log.
+/// Which delta of a log to send.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Behind {
-    /// The conversation; `~project` for what was done outside of conversations.
-    conversation_id: String,
-    /// The number of the entry; with `hash`, or the whole conversation without both.
+pub(crate) struct DeltaQuery {
+    /// The conversation; `~project` for the log of the project itself.
+    conversation_id: ConversationId,
+    /// The number of the entry to start after, together with `hash`; the whole log by default.
     seq: Option<u64>,
-    /// The hash of the entry.
+    /// The hash of that entry.
     hash: Option<String>,
-    /// What it is for; `log` without it.
-    scope: Option<Scope>,
-    /// The project; `default` without it.
-    project_id: Option<String>,
+    /// What the delta is for; `log` by default.
+    scope: Option<DeltaScope>,
+    /// The project; `default` by default.
+    project_id: Option<ProjectId>,
 }
 
-/// What a part of a conversation is for.
+/// What a delta is for.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Scope {
-    /// To go on with a log that ends at the entry: everything that changed.
+#[schemars(rename = "Scope")]
+pub(crate) enum DeltaScope {
+    /// To continue a log that ends at the entry: everything that changed.
     Log,
-    /// To be taken over into a log that went another way: turns and their branches.
+    /// To merge into a log that has diverged: turns and their branches.
     Turns,
 }
 
-impl From<Scope> for engine::DeltaScope {
-    fn from(scope: Scope) -> Self {
-        match scope {
-            Scope::Log => engine::DeltaScope::Log,
-            Scope::Turns => engine::DeltaScope::Turns,
-        }
-    }
-}
-
 /// `GET /api/v1/sync/delta`.
-pub(crate) async fn give(
+pub(crate) async fn send_delta(
     State(app): State<Arc<App>>,
-    Wanted(wanted): Wanted<Behind>,
+    UrlParameters(query): UrlParameters<DeltaQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let named = wanted.project_id.as_deref();
-    let asked = asked(app, &parts, named, true, Access::Read, &NoBody::default())?;
-    let engine = asked.engine().clone();
-    let id = ConversationId::new(wanted.conversation_id, engine.limits()).map_err(Error::from)?;
-    let since = match (wanted.seq, wanted.hash) {
+    let (named, fields) = (query.project_id.as_ref(), CallFields::default());
+    let context = request_context(app, &parts, named, true, Access::Read, fields)?;
+    let engine = context.engine().clone();
+    let since = match (query.seq, query.hash) {
         (None, None) => None,
         (Some(seq), Some(hash)) => {
-            let unsound =
+            let malformed =
                 |_| Problem::new(ErrorKind::Invalid, "`hash` is not the hash of an entry");
-            Some(LogMark { seq, hash: hash.parse().map_err(unsound)? })
+            Some(LogMark { seq, hash: hash.parse().map_err(malformed)? })
         }
         _ => {
             let why = "`seq` and `hash` name an entry together; give both or neither";
             return Err(Problem::new(ErrorKind::Invalid, why));
         }
     };
-    let scope = wanted.scope.map_or(engine::DeltaScope::Log, engine::DeltaScope::from);
-    let room = asked.app.transfer_room.take()?;
+    let scope = match query.scope {
+        None | Some(DeltaScope::Log) => engine::DeltaScope::Log,
+        Some(DeltaScope::Turns) => engine::DeltaScope::Turns,
+    };
+    let permit = context.app.transfers.acquire()?;
+    let id = query.conversation_id;
     let made = tokio::task::spawn_blocking(move || {
-        // The room is taken up as long as the work goes on, also when the client has left.
+        // The permit is held as long as the work goes on, even if the client has left.
         let limit = engine.limits().delta_bytes;
-        let delta = engine.delta_within(&asked.call, &id, since, scope, limit)?;
-        Ok::<_, Error>((room, engine, delta))
+        let delta = engine.delta_within(&context.call, &id, since, scope, limit)?;
+        Ok::<_, Error>((permit, engine, delta))
     });
-    let (room, engine, delta) =
-        made.await.map_err(|_| Problem::new(ErrorKind::Internal, "the request met a defect"))??;
-    Ok(streamed(room, move |out| write_delta(&delta, engine.limits(), out)))
+    let (permit, engine, delta) = made.await.map_err(|_| internal_error())??;
+    Ok(streamed(permit, move |out| write_delta(&delta, engine.limits(), out)))
 }
 
-/// Where a part of a conversation goes.
+/// Where to apply a delta.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TakenInto {
-    /// The project; `default` without it.
-    project_id: Option<String>,
+pub(crate) struct DeltaTarget {
+    /// The project; `default` by default.
+    project_id: Option<ProjectId>,
 }
 
 /// `POST /api/v1/sync/delta`.
-pub(crate) async fn take(
+pub(crate) async fn receive_delta(
     State(app): State<Arc<App>>,
-    Wanted(into): Wanted<TakenInto>,
+    UrlParameters(query): UrlParameters<DeltaTarget>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let named = into.project_id.as_deref();
-    let asked = asked(app, &parts, named, true, Access::Write, &NoBody::default())?;
+    let (named, fields) = (query.project_id.as_ref(), CallFields::default());
+    let context = request_context(app, &parts, named, true, Access::Write, fields)?;
     check_content(&parts.headers, MEDIA_TYPE)?;
-    let room = asked.app.transfer_room.take()?;
-    let incoming = incoming(body, asked.app.options.body_timeout);
+    let permit = context.app.transfers.acquire()?;
+    let incoming = incoming(body, context.app.options.body_timeout);
     let done = tokio::task::spawn_blocking(move || {
-        let _room = room;
-        let delta = read_delta(&mut BufReader::new(incoming), asked.engine().limits())?;
-        let done = asked.engine().receive(&asked.call, delta)?;
-        Ok::<_, Problem>(Answer::new(asked.project(), done))
+        let _permit = permit;
+        let delta = read_delta(&mut BufReader::new(incoming), context.engine().limits())?;
+        let done = context.engine().receive(&context.call, delta)?;
+        Ok::<_, Problem>(context.answer(done))
     });
-    let done =
-        done.await.map_err(|_| Problem::new(ErrorKind::Internal, "the request met a defect"))??;
+    let done = done.await.map_err(|_| internal_error())??;
     Ok(axum::Json(done).into_response())
 }

@@ -1,8 +1,8 @@
-//! Where somebody was last in each conversation: the leaf below each place at which the tree forks.
+//! The last viewed leaves of each conversation: one below each turn at which the tree forks.
 //!
-//! That is how people look at a tree and nothing that they said: it is in no log, no bundle and no
-//! hash, and lies in a small file of its own beside the store. Whoever has a token has places of
-//! their own. Bounded: what was not looked at for longest is forgotten first.
+//! This is state of the page, not content: it is in no log, bundle or hash, and is kept in a small
+//! file beside the store. Each token has leaves of its own. The number of leaves is bounded; the
+//! least recently updated conversations are removed first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,23 +15,23 @@ use tine_core::{ConversationId, ErrorKind, ProjectId};
 
 use crate::problem::Problem;
 
-/// Places that are kept in one conversation.
-pub(crate) const PLACES: usize = 1_000;
+/// The maximum number of leaves of one conversation.
+pub(crate) const CONVERSATION_LEAVES: usize = 1_000;
 
-/// Places that are kept altogether.
-const ALL_PLACES: usize = 20_000;
+/// The maximum number of leaves altogether.
+const ALL_LEAVES: usize = 20_000;
 
-/// The leaf below each place, by the place's name.
+/// Maps turn ids to the ids of leaves.
 pub(crate) type Leaves = BTreeMap<String, String>;
 
-/// The file, or what stands in for it.
+/// The file, or the values in memory.
 pub(crate) struct Visited {
     path: Option<PathBuf>,
-    /// Held while the file is read and replaced; holds everything where there is no file.
+    /// Locked while the file is read and replaced; holds the values if there is no file.
     known: Mutex<Vec<Entry>>,
 }
 
-/// One conversation as somebody looks at it.
+/// The leaves of one caller in one conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
     who: Option<String>,
@@ -40,15 +40,15 @@ struct Entry {
     leaves: Leaves,
 }
 
-/// Whose places, and where.
-pub(crate) struct Where<'a> {
+/// A caller and a conversation.
+pub(crate) struct VisitedKey<'a> {
     pub(crate) who: Option<&'a str>,
     pub(crate) project: &'a ProjectId,
     pub(crate) conversation: &'a ConversationId,
 }
 
-impl Where<'_> {
-    fn is(&self, entry: &Entry) -> bool {
+impl VisitedKey<'_> {
+    fn matches(&self, entry: &Entry) -> bool {
         entry.who.as_deref() == self.who
             && entry.project == self.project.as_str()
             && entry.conversation == self.conversation.as_str()
@@ -60,22 +60,27 @@ impl Visited {
         Visited { path, known: Mutex::default() }
     }
 
-    /// The places of a conversation.
-    pub(crate) fn get(&self, at: &Where<'_>) -> Result<Leaves, Problem> {
+    /// Returns the leaves of a conversation.
+    pub(crate) fn get(&self, at: &VisitedKey<'_>) -> Result<Leaves, Problem> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.read(&mut known)?;
-        Ok(known.iter().find(|entry| at.is(entry)).map(|it| it.leaves.clone()).unwrap_or_default())
+        Ok(known
+            .iter()
+            .find(|entry| at.matches(entry))
+            .map(|it| it.leaves.clone())
+            .unwrap_or_default())
     }
 
-    /// Adds places, replaces and removes some.
+    /// Adds, replaces and removes leaves.
     pub(crate) fn put(
         &self,
-        at: &Where<'_>,
+        at: &VisitedKey<'_>,
         changed: BTreeMap<String, Option<String>>,
     ) -> Result<Leaves, Problem> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.read(&mut known)?;
-        let found = known.iter().position(|entry| at.is(entry)).map(|place| known.remove(place));
+        let found =
+            known.iter().position(|entry| at.matches(entry)).map(|place| known.remove(place));
         let mut entry = found.unwrap_or_else(|| Entry {
             who: at.who.map(str::to_owned),
             project: at.project.to_string(),
@@ -88,28 +93,28 @@ impl Visited {
                 None => entry.leaves.remove(&place),
             };
         }
-        if entry.leaves.len() > PLACES {
-            let why = format!("at most {PLACES} places of a conversation are kept");
+        if entry.leaves.len() > CONVERSATION_LEAVES {
+            let why = format!("at most {CONVERSATION_LEAVES} leaves of a conversation are kept");
             return Err(Problem::new(ErrorKind::TooLarge, why));
         }
         let leaves = entry.leaves.clone();
         known.push(entry);
         let mut all: usize = known.iter().map(|entry| entry.leaves.len()).sum();
-        while all > ALL_PLACES {
+        while all > ALL_LEAVES {
             all -= known.remove(0).leaves.len();
         }
         self.write(&known)?;
         Ok(leaves)
     }
 
-    /// Another process may have written since: a server or its successor.
+    /// Reads the file, which another process may have written.
     fn read(&self, known: &mut Vec<Entry>) -> Result<(), Problem> {
         let Some(path) = &self.path else { return Ok(()) };
         *known = match fs::read(path) {
-            // What cannot be read is as good as forgotten, and not worth a refusal.
+            // A file that cannot be parsed is discarded.
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(unkept(&error)),
+            Err(error) => return Err(io_problem(&error)),
         };
         Ok(())
     }
@@ -119,12 +124,12 @@ impl Visited {
         let beside = path.with_extension(format!("{}.new", std::process::id()));
         let bytes = serde_json::to_vec(known).unwrap_or_default();
         let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
-        written.map_err(|error| unkept(&error))
+        written.map_err(|error| io_problem(&error))
     }
 }
 
-fn unkept(error: &io::Error) -> Problem {
-    Problem::new(ErrorKind::Internal, format!("what was visited cannot be kept: {error}"))
+fn io_problem(error: &io::Error) -> Problem {
+    Problem::new(ErrorKind::Internal, format!("the last viewed leaves cannot be stored: {error}"))
 }
 
 #[cfg(test)]
@@ -134,26 +139,29 @@ mod tests {
     fn put(visited: &Visited, conversation: &str, places: usize) -> Result<Leaves, Problem> {
         let conversation = ConversationId::from_stored(conversation);
         let project = ProjectId::default();
-        let at = Where { who: None, project: &project, conversation: &conversation };
+        let at = VisitedKey { who: None, project: &project, conversation: &conversation };
         let places = (0..places).map(|place| (place.to_string(), Some("leaf".to_owned())));
         visited.put(&at, places.collect())
     }
 
     #[test]
-    fn what_was_not_looked_at_for_longest_is_forgotten_first() {
+    fn the_least_recently_updated_conversations_are_removed_first() {
         let folder = tempfile::tempdir().expect("a folder");
         let visited = Visited::new(Some(folder.path().join("tine.visited")));
         for number in 0..=20 {
-            put(&visited, &number.to_string(), PLACES).expect("kept");
+            put(&visited, &number.to_string(), CONVERSATION_LEAVES).expect("kept");
         }
         let places = |conversation: &str| put(&visited, conversation, 0).expect("kept").len();
-        assert_eq!((places("0"), places("1"), places("20")), (0, PLACES, PLACES));
-        assert!(put(&visited, "20", PLACES + 1).is_err());
-        assert_eq!(places("20"), PLACES);
+        assert_eq!(
+            (places("0"), places("1"), places("20")),
+            (0, CONVERSATION_LEAVES, CONVERSATION_LEAVES)
+        );
+        assert!(put(&visited, "20", CONVERSATION_LEAVES + 1).is_err());
+        assert_eq!(places("20"), CONVERSATION_LEAVES);
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_written_anew() {
+    fn a_file_that_cannot_be_parsed_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tine.visited");
         fs::write(&path, b"{").expect("a file");

@@ -1,9 +1,10 @@
-//! Runs that wait are done here, in the background, one after another on a thread of their own.
+//! Performs queued runs in the background, one after another on a thread of their own.
 //!
-//! Whoever queues a run in this process rings; runs of other processes are found by looking, once
-//! a second and only when something was written. Nothing that goes wrong ends the thread: it is
-//! logged, and the next look comes later. A run that is at work when the server stops is waited
-//! for a while; after that its lease runs out, and another process begins again.
+//! Code that queues a run in this process rings the bell. Runs of other processes are found by
+//! polling, once a second and only if something was written. Errors and panics do not end the
+//! thread: they are logged, and the worker retries later. A server that stops waits for the current
+//! run up to a timeout; after that, the lease of the run expires and another process starts it
+//! again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,36 +17,36 @@ use tine_net::retry::Policy;
 
 use crate::app::App;
 
-/// How often a worker without work looks whether another process has written.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often an idle worker checks whether another process has written.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often it looks even so: a lease that has run out leaves no trace in the feed.
-const LOOK_ANYWAY: Duration = Duration::from_secs(15);
+/// How often it looks for runs anyway: an expired lease leaves no trace in the feed.
+const LEASE_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Of its time, the part that a worker without work spends on looking: one of so many.
-const SHARE: u32 = 20;
+/// An idle worker spends at most one part in this many of its time looking for runs.
+const IDLE_SHARE: u32 = 20;
 
 /// The pauses after failures.
 const RETRY: Policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(60));
 
-/// Calls the worker.
+/// Wakes the worker.
 pub(crate) struct Bell(SyncSender<()>);
 
 impl Bell {
-    /// A bell, and what hears it.
+    /// Returns a bell and the receiver of its rings.
     pub(crate) fn new() -> (Self, Receiver<()>) {
-        // One ring that was not heard yet is enough.
+        // One pending ring is enough.
         let (sender, receiver) = sync_channel(1);
         (Bell(sender), receiver)
     }
 
-    /// Something may be waiting.
+    /// Wakes the worker because a run may be queued.
     pub(crate) fn ring(&self) {
         let _ = self.0.try_send(());
     }
 }
 
-/// Works until the server is told to stop.
+/// Performs runs until the server stops.
 pub(crate) fn work(app: &Arc<App>, rings: &Receiver<()>) {
     let engine = &app.engine;
     let mut retries = RETRY.start();
@@ -58,12 +59,12 @@ pub(crate) fn work(app: &Arc<App>, rings: &Receiver<()>) {
             }
             Ok(Ok(None)) => {
                 retries.reset();
-                rest(app, rings, began.elapsed() * SHARE);
+                rest(app, rings, began.elapsed() * IDLE_SHARE);
             }
             failed => {
                 match failed {
-                    Ok(Err(error)) => tracing::error!(%error, "a run could not be done"),
-                    _ => tracing::error!("a run met a defect"),
+                    Ok(Err(error)) => tracing::error!(%error, "a run failed"),
+                    _ => tracing::error!("a run panicked"),
                 }
                 app.metrics.run("error");
                 sleep(app, retries.next_pause(None).unwrap_or(RETRY.longest_pause));
@@ -76,7 +77,7 @@ fn stopped(app: &App) -> bool {
     *app.stopping.borrow()
 }
 
-/// How a run ended. A run's project is not told with it, and has to be looked for.
+/// Returns how a run ended. Its project is unknown and is searched for.
 fn outcome(engine: &Engine, run: InterpretationId) -> &'static str {
     for project in engine.projects().unwrap_or_default() {
         let call = Call::by("tine").in_project(project.id);
@@ -87,20 +88,20 @@ fn outcome(engine: &Engine, run: InterpretationId) -> &'static str {
     "error"
 }
 
-/// Waits until there may be work again, and at least for a time.
+/// Waits until there may be a run, and at least for the given time.
 fn rest(app: &App, rings: &Receiver<()>, least: Duration) {
     let began = Instant::now();
     let end = app.engine.feed_end().ok();
     loop {
-        match rings.recv_timeout(LOOK) {
+        match rings.recv_timeout(POLL_INTERVAL) {
             Ok(()) => break,
             Err(RecvTimeoutError::Timeout) => {
                 let written = app.engine.feed_end().ok() != end;
-                if stopped(app) || written || began.elapsed() >= LOOK_ANYWAY {
+                if stopped(app) || written || began.elapsed() >= LEASE_POLL_INTERVAL {
                     break;
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => return sleep(app, LOOK),
+            Err(RecvTimeoutError::Disconnected) => return sleep(app, POLL_INTERVAL),
         }
     }
     sleep(app, least.saturating_sub(began.elapsed()));

@@ -52,7 +52,7 @@ impl Guarded {
 fn without_a_valid_token_every_route_is_closed() {
     let guarded = Guarded::new();
     let served = &guarded.served;
-    // Whoever watches over servers has no token.
+    // Health checks need no token.
     served.get("/healthz").expect(200);
     let paths = [
         "/metrics",
@@ -76,7 +76,7 @@ fn without_a_valid_token_every_route_is_closed() {
 }
 
 #[test]
-fn a_token_reaches_its_project_and_no_other() {
+fn a_token_gives_access_to_no_other_project() {
     let guarded = Guarded::new();
     let client = guarded.served.bearing("trips-writer");
     client.get("/api/v1/conversations/c?project_id=trips").expect(200);
@@ -110,7 +110,7 @@ fn a_token_reaches_its_project_and_no_other() {
 }
 
 #[test]
-fn a_token_for_reading_changes_nothing() {
+fn a_read_only_token_changes_nothing() {
     let guarded = Guarded::new();
     let client = guarded.served.bearing("reader");
     client.get("/api/v1/conversations/c").expect(200);
@@ -135,7 +135,7 @@ fn synced(project: &str) -> [String; 4] {
 }
 
 #[test]
-fn syncing_asks_for_the_token_that_reading_and_writing_the_project_asks_for() {
+fn syncing_needs_the_same_access_as_reading_and_writing() {
     let guarded = Guarded::new();
     let served = &guarded.served;
     let lines = |client: &Client, path: &str, body: &[u8]| {
@@ -145,7 +145,7 @@ fn syncing_asks_for_the_token_that_reading_and_writing_the_project_asks_for() {
     let all = served.bearing("everything");
     let [.., delta] = synced("trips");
     let body = all.get(&delta).expect(200).body;
-    // No token, or one that is none.
+    // No token, or an invalid one.
     for path in synced("trips") {
         served.get(&path).refused(401, "unauthorized");
         served.bearing("wrong").get(&path).refused(401, "unauthorized");
@@ -197,7 +197,7 @@ fn a_follower_with_a_token_sees_its_project_only() {
 }
 
 #[test]
-fn a_token_that_is_taken_back_is_invalid_at_once_and_ends_what_it_follows() {
+fn a_revoked_token_is_invalid_at_once_and_ends_its_followers() {
     let guarded = Guarded::new();
     let client = guarded.served.bearing("trips-reader");
     // More than once: a change must be seen also when it falls into one tick of the clock.
@@ -236,7 +236,7 @@ fn a_change_is_recorded_under_the_name_of_its_token() {
 }
 
 #[test]
-fn a_server_answers_to_its_own_names_only() {
+fn a_server_answers_to_its_own_host_names_only() {
     let served = Served::with(Options { hosts: vec!["tine.example".into()], ..Options::default() });
     for host in ["localhost", "127.0.0.1:1", "[::1]:8000", "tine.example", "TINE.example:443"] {
         served.and("host", host).get("/healthz").expect(200);
@@ -251,7 +251,7 @@ fn a_server_answers_to_its_own_names_only() {
 }
 
 #[test]
-fn a_page_of_another_origin_is_refused() {
+fn requests_of_another_origin_are_refused() {
     let served = Served::new();
     let own = served.address.to_string();
     let asked = |origin: &str| {

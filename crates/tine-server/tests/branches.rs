@@ -9,7 +9,7 @@ use crate::harness::Served;
 const MAIN: &str = "/api/v1/conversations/trip/branches/main";
 
 #[test]
-fn branches_are_made_renamed_moved_and_removed() {
+fn branches_are_created_renamed_moved_and_deleted() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let all = "/api/v1/conversations/trip/branches";
@@ -29,7 +29,7 @@ fn branches_are_made_renamed_moved_and_removed() {
 }
 
 #[test]
-fn a_branch_has_a_tag_that_changes_whenever_it_does() {
+fn the_etag_of_a_branch_changes_with_every_update() {
     let served = Served::new();
     served.trip();
     let tag =
@@ -42,7 +42,7 @@ fn a_branch_has_a_tag_that_changes_whenever_it_does() {
 }
 
 #[test]
-fn a_stale_tag_is_refused_with_the_actual_tip() {
+fn a_stale_etag_is_refused_with_the_actual_tip() {
     let served = Served::new();
     let (question, _) = served.trip();
     let seen = served.get(MAIN).expect(200).header("etag").expect("an ETag").to_owned();
@@ -66,7 +66,7 @@ fn a_stale_tag_is_refused_with_the_actual_tip() {
 }
 
 #[test]
-fn an_expected_tip_that_is_not_the_tip_is_refused_or_forked() {
+fn a_wrong_expected_tip_is_refused_or_forked() {
     let served = Served::new();
     let (question, _) = served.trip();
     let at = "/api/v1/conversations/trip/turns";
@@ -80,7 +80,7 @@ fn an_expected_tip_that_is_not_the_tip_is_refused_or_forked() {
 }
 
 #[test]
-fn of_eight_that_race_with_one_tag_exactly_one_wins_each_round() {
+fn of_eight_racing_conditional_calls_exactly_one_wins() {
     const ROUNDS: usize = 12;
     let served = Served::new();
     served.trip();

@@ -30,7 +30,7 @@ fn a_follower_sees_every_change_once_and_in_order() {
 }
 
 #[test]
-fn whoever_comes_back_misses_nothing_and_sees_nothing_twice() {
+fn a_reconnecting_follower_misses_and_repeats_nothing() {
     let served = Served::new();
     talk(&served, "c");
     let mut whole = Following::new(&served, "", None);
@@ -54,7 +54,7 @@ fn whoever_comes_back_misses_nothing_and_sees_nothing_twice() {
 }
 
 #[test]
-fn a_follower_sees_only_the_project_and_the_conversation_that_it_asks_for() {
+fn a_follower_sees_only_the_requested_project_and_conversation() {
     let served = Served::new();
     for (project, id) in [("p", "a"), ("p", "b"), ("q", "a")] {
         let body = json!({"conversation_id": id, "project_id": project});
@@ -77,7 +77,7 @@ fn a_follower_sees_only_the_project_and_the_conversation_that_it_asks_for() {
 }
 
 #[test]
-fn changes_by_another_store_handle_arrive() {
+fn changes_of_another_process_are_followed() {
     let served = Served::new();
     talk(&served, "c");
     let mut following = Following::new(&served, "", None);
@@ -92,7 +92,7 @@ fn changes_by_another_store_handle_arrive() {
 }
 
 #[test]
-fn a_follower_that_never_reads_holds_nobody_up() {
+fn a_follower_that_never_reads_blocks_no_other_request() {
     let served = Served::new();
     talk(&served, "c");
     let mut deaf: Vec<_> = (0..8).map(|_| served.connect()).collect();
@@ -108,7 +108,7 @@ fn a_follower_that_never_reads_holds_nobody_up() {
 }
 
 #[test]
-fn followers_are_counted_while_they_are_there() {
+fn connected_followers_are_counted() {
     let served = Served::new();
     let count = |count: usize| {
         let text = served.get("/metrics").expect(200).as_text();

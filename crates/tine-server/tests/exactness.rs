@@ -38,7 +38,7 @@ fn integers_of_any_length_come_back_digit_for_digit() {
 }
 
 #[test]
-fn a_key_that_comes_twice_is_refused_wherever_it_is() {
+fn a_duplicate_key_is_refused_at_any_depth() {
     let served = Served::new();
     served.trip();
     let twice = r#"{"a":1,"a":2}"#;
@@ -70,7 +70,7 @@ fn a_key_that_comes_twice_is_refused_wherever_it_is() {
 }
 
 #[test]
-fn text_of_every_script_and_control_characters_come_back() {
+fn text_of_every_script_and_control_characters_are_preserved() {
     let served = Served::new();
     served.post("/api/v1/conversations", json!({"conversation_id": "c"})).expect(201);
     for text in
@@ -99,7 +99,7 @@ fn on_the_wire(served: &Served, path: &str, encoding: &str) -> (String, Vec<u8>)
 }
 
 #[test]
-fn answers_are_compressed_as_the_client_can_read_them() {
+fn answers_are_compressed_as_the_client_accepts() {
     let served = Served::new();
     served.post("/api/v1/conversations", json!({"conversation_id": "c"})).expect(201);
     for number in 0..50 {

@@ -55,7 +55,7 @@ fn contains(answer: &Value, shown: &Value) -> bool {
 }
 
 #[test]
-fn the_examples_of_the_guide_are_answered_as_it_says() {
+fn the_examples_of_the_rest_guide_work() {
     let page = include_str!("../../../docs/rest.md");
     let served = Served::new();
     let examples = examples(page);

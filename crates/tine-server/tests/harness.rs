@@ -192,7 +192,7 @@ impl Client {
         self.and("content-type", "application/json").send(method, path, Some(&bytes))
     }
 
-    /// A body as it is, said to be JSON.
+    /// Sends raw bytes with the media type of JSON.
     pub fn post_text(&self, path: &str, body: &str) -> Answer {
         self.and("content-type", "application/json").send("POST", path, Some(body.as_bytes()))
     }

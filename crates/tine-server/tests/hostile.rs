@@ -42,7 +42,7 @@ fn assert_closed(stream: &mut TcpStream) {
 }
 
 #[test]
-fn a_body_announced_as_a_gibibyte_is_refused_before_it_comes() {
+fn a_body_with_a_huge_content_length_is_refused_unread() {
     let served = Served::new();
     for expect in ["", "Expect: 100-continue\r\n"] {
         let mut stream = served.connect();
@@ -59,7 +59,7 @@ fn a_body_announced_as_a_gibibyte_is_refused_before_it_comes() {
 }
 
 #[test]
-fn a_head_that_trickles_in_is_given_up() {
+fn a_slow_request_head_times_out() {
     let head_timeout = Duration::from_millis(300);
     let served = Served::with(Options { head_timeout, ..Options::default() });
     let mut trickling = served.connect();
@@ -76,7 +76,7 @@ fn a_head_that_trickles_in_is_given_up() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_given_up() {
+fn an_idle_connection_times_out() {
     let head_timeout = Duration::from_millis(300);
     let served = Served::with(Options { head_timeout, ..Options::default() });
     let mut silent = served.connect();
@@ -87,7 +87,7 @@ fn a_connection_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_given_up_and_others_are_served_meanwhile() {
+fn a_client_that_stops_reading_times_out_and_others_are_served() {
     let write_timeout = Duration::from_millis(500);
     let served = Served::with(Options { write_timeout, ..Options::default() });
     served.post("/api/v1/conversations", json!({"conversation_id": "c"})).expect(201);
@@ -106,7 +106,7 @@ fn a_reader_that_stops_reading_is_given_up_and_others_are_served_meanwhile() {
         served.say("c", &format!("meanwhile {number}")).expect(201);
     }
     eventually("the exports have let go", || served.get("/healthz").status == 200);
-    // Long enough for a busy machine: whoever reads again too early is served on.
+    // Long enough for a busy machine: a client that resumes too early would be served.
     std::thread::sleep(write_timeout * 12);
     for stream in &mut slow {
         assert_closed(stream);
@@ -114,7 +114,7 @@ fn a_reader_that_stops_reading_is_given_up_and_others_are_served_meanwhile() {
 }
 
 #[test]
-fn a_client_that_goes_away_in_the_middle_disturbs_nobody() {
+fn a_client_that_disconnects_does_not_affect_others() {
     let served = Served::new();
     served.trip();
     for cut in [1, 20, 60, 120, 150] {
@@ -131,7 +131,7 @@ fn a_client_that_goes_away_in_the_middle_disturbs_nobody() {
 }
 
 #[test]
-fn more_connections_than_there_are_places_for_wait_until_one_ends() {
+fn connections_over_the_limit_wait() {
     let served = Served::with(Options { connections: 10, ..Options::default() });
     let held: Vec<TcpStream> = (0..10).map(|_| served.connect()).collect();
     let mut waiting = served.connect();

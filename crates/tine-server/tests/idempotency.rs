@@ -26,7 +26,7 @@ fn operations(served: &Served) -> Value {
 }
 
 #[test]
-fn every_change_answers_the_same_again_and_adds_nothing() {
+fn every_retried_change_returns_the_same_answer_and_adds_nothing() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let of = |path: &str| format!("/api/v1/conversations/trip{path}");
@@ -70,7 +70,7 @@ fn every_change_answers_the_same_again_and_adds_nothing() {
 }
 
 #[test]
-fn the_key_in_the_body_is_the_key_in_the_header() {
+fn the_key_can_be_in_the_body_or_in_the_header() {
     let served = Served::new();
     served.trip();
     let at = "/api/v1/conversations/trip/turns";
@@ -84,7 +84,7 @@ fn the_key_in_the_body_is_the_key_in_the_header() {
 }
 
 #[test]
-fn a_key_that_stands_for_something_else_is_refused() {
+fn a_key_of_another_request_is_refused() {
     let served = Served::new();
     served.trip();
     let keyed = served.and("idempotency-key", "k");
@@ -105,7 +105,7 @@ fn a_refused_call_does_not_use_up_its_key() {
 }
 
 #[test]
-fn a_conditional_call_that_won_is_answered_again_although_its_tag_is_stale_now() {
+fn a_conditional_call_can_be_retried_after_its_etag_became_stale() {
     let served = Served::new();
     served.trip();
     let branch = served.get("/api/v1/conversations/trip/branches/main").expect(200);
@@ -117,7 +117,7 @@ fn a_conditional_call_that_won_is_answered_again_although_its_tag_is_stale_now()
 }
 
 #[test]
-fn an_answer_says_when_its_work_was_undone_since() {
+fn a_retried_call_reports_that_its_work_was_undone() {
     let served = Served::new();
     served.trip();
     let keyed = served.and("idempotency-key", "k");

@@ -48,7 +48,7 @@ fn a_block_and_a_list_over_their_limits_are_refused() {
 }
 
 #[test]
-fn more_requests_than_the_rate_are_told_when_to_come_back() {
+fn requests_over_the_rate_get_a_retry_time() {
     let served = Served::with(Options { rate: 5, ..Options::default() });
     let answers: Vec<_> = (0..40).map(|_| served.get("/healthz")).collect();
     let refused = answers.iter().find(|it| it.status != 200).expect("one over the rate");
@@ -67,7 +67,7 @@ fn half_a_request(served: &Served) -> std::net::TcpStream {
 }
 
 #[test]
-fn more_requests_at_once_than_there_is_room_for_are_told_to_come_back() {
+fn concurrent_requests_over_the_limit_are_refused() {
     let served = Served::with(Options { concurrency: 2, ..Options::default() });
     let mut held = vec![half_a_request(&served)];
     served.await_in_work(1);
@@ -91,8 +91,8 @@ fn more_requests_at_once_than_there_is_room_for_are_told_to_come_back() {
 }
 
 #[test]
-fn large_bodies_have_a_room_of_their_own() {
-    let options = Options { body_room_bytes: 1 << 20, ..Options::default() };
+fn large_bodies_have_a_memory_limit() {
+    let options = Options { body_memory_bytes: 1 << 20, ..Options::default() };
     let served = Served::with(options);
     served.trip();
     let mut held = served.connect();
@@ -108,7 +108,7 @@ fn large_bodies_have_a_room_of_their_own() {
 }
 
 #[test]
-fn more_exports_at_once_than_there_is_room_for_are_told_to_come_back() {
+fn concurrent_exports_over_the_limit_are_refused() {
     let served = Served::with(Options { transfers: 1, ..Options::default() });
     served.trip();
     let mut held = served.connect();
@@ -122,7 +122,7 @@ fn more_exports_at_once_than_there_is_room_for_are_told_to_come_back() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_given_up() {
+fn a_body_that_never_arrives_times_out() {
     let body_timeout = Duration::from_millis(200);
     let served = Served::with(Options { body_timeout, ..Options::default() });
     let mut stream = half_a_request(&served);

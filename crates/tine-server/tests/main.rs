@@ -1,31 +1,30 @@
-//! The server from outside: a real one on a port of the loopback, over a store on disk, asked in
-//! plain HTTP.
+//! Tests a real server over HTTP, on a loopback port and over a store on disk.
 
 mod access;
 mod assets;
 mod branches;
-mod changing;
-mod description;
+mod commits;
 mod events;
 mod exactness;
 mod guide;
 mod harness;
+mod host_turns;
 mod hostile;
 mod idempotency;
-mod knowing;
+mod knowledge;
 mod limits;
-mod looking;
+mod mutations;
+mod openapi;
 mod outline;
 mod page;
+mod page_state;
 mod pages;
 mod reading;
 mod refusals;
-mod relayed;
 mod relayed_commits;
+mod relayed_knowledge;
 mod reply;
 mod sources;
 mod stopping;
-mod storing;
 mod sync;
 mod transfer;
-mod versioning;

@@ -12,7 +12,7 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().map(|it| it.as_str().expect("a text")).collect()
 }
 
-/// The tree that a page has after each answer: what it was told, and under which parent.
+/// The tree of a page after each answer: its rows, with their parents.
 #[derive(Debug, Default, PartialEq)]
 struct Drawn {
     seq: u64,
@@ -51,7 +51,7 @@ impl Drawn {
 }
 
 #[test]
-fn an_outline_tells_of_every_turn_what_a_row_shows() {
+fn an_outline_has_a_row_for_every_turn() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let call = json!({"messages": [{"role": "assistant", "metadata": {"source_info":
@@ -81,7 +81,7 @@ fn an_outline_tells_of_every_turn_what_a_row_shows() {
 }
 
 #[test]
-fn whoever_asks_for_what_is_new_has_the_same_tree_as_whoever_asks_for_all() {
+fn incremental_outlines_add_up_to_the_whole_outline() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let mut drawn = Drawn::whole(&served);
@@ -124,7 +124,7 @@ fn whoever_asks_for_what_is_new_has_the_same_tree_as_whoever_asks_for_all() {
 }
 
 #[test]
-fn an_outline_comes_in_pages_of_one_state() {
+fn the_pages_of_an_outline_are_of_one_state() {
     let served = Served::new();
     served.trip();
     served.say("trip", "And where?").expect(201);

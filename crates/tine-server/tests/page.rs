@@ -4,13 +4,13 @@ use tine_server::Options;
 
 use crate::harness::{Answer, Served};
 
-/// Asks as somebody who wants to see a page.
+/// Sends a request like a browser.
 fn looks(served: &Served, path: &str) -> Answer {
     served.and("accept", "text/html,application/xhtml+xml,*/*;q=0.8").get(path)
 }
 
 #[test]
-fn the_page_begins_at_every_address_that_nothing_else_has() {
+fn the_start_page_is_served_at_every_unmatched_path() {
     let served = Served::new();
     for path in ["/", "/c/trip", "/c/trip/t/0190a1b2?side=1", "/documents", "/apis"] {
         let page = looks(&served, path).expect(200);
@@ -22,7 +22,7 @@ fn the_page_begins_at_every_address_that_nothing_else_has() {
 }
 
 #[test]
-fn what_programs_miss_is_a_refusal_and_no_page() {
+fn unknown_api_paths_get_an_error_and_not_the_page() {
     let served = Served::new();
     for path in ["/api", "/api/v1/nothing", "/api/v2/conversations", "/mcp/x", "/docs/x"] {
         looks(&served, path).expect(404);
@@ -33,7 +33,7 @@ fn what_programs_miss_is_a_refusal_and_no_page() {
 }
 
 #[test]
-fn the_page_runs_only_its_own_and_stands_in_no_frame() {
+fn the_page_has_a_strict_content_security_policy() {
     let page = looks(&Served::new(), "/").expect(200);
     let policy = page.header("content-security-policy").expect("a policy").to_owned();
     for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'"] {
@@ -53,7 +53,7 @@ fn a_page_that_has_not_changed_is_not_sent_again() {
 }
 
 #[test]
-fn the_page_comes_without_a_token_and_what_it_asks_for_does_not() {
+fn the_page_needs_no_token_and_its_requests_do() {
     let served = Served::with(Options { token_required: true, ..Options::default() });
     looks(&served, "/").expect(200);
     looks(&served, "/c/trip").expect(200);

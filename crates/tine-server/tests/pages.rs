@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::Served;
 
-/// Walks a list in pages of every size and compares with what is there.
+/// Reads a list in pages of every size and compares it with the whole list.
 fn check_walk(served: &Served, path: &str, rows: &str, field: &str, expected: usize) {
     let join = if path.contains('?') { '&' } else { '?' };
     for limit in [1, 2, 3, expected, expected + 1] {
@@ -37,7 +37,7 @@ fn cursors_walk_every_list_exactly_once() {
 }
 
 #[test]
-fn a_walk_goes_on_behind_the_same_turn_while_others_append() {
+fn paging_is_stable_while_others_append() {
     let served = Served::new();
     served.post("/api/v1/conversations", json!({"conversation_id": "c"})).expect(201);
     for number in 0..6 {

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::{Served, encoded};
 
 #[test]
-fn projects_are_made_found_and_listed() {
+fn projects_are_created_found_and_listed() {
     let served = Served::new();
     served.post("/api/v1/projects", json!({"project_id": "trips"})).expect(201);
     let again = served.post("/api/v1/projects", json!({"project_id": "trips"})).expect(200);
@@ -18,7 +18,7 @@ fn projects_are_made_found_and_listed() {
 }
 
 #[test]
-fn a_conversation_is_made_read_and_listed() {
+fn a_conversation_is_created_retrieved_and_listed() {
     let served = Served::new();
     let body = json!({"conversation_id": "c", "system_prompt": "Be brief.", "title": "Trips"});
     let made = served.post("/api/v1/conversations", body).expect(201).json();
@@ -30,7 +30,7 @@ fn a_conversation_is_made_read_and_listed() {
 }
 
 #[test]
-fn what_is_in_one_project_is_not_in_another() {
+fn projects_are_isolated() {
     let served = Served::new();
     let body = json!({"conversation_id": "c", "project_id": "trips"});
     assert_eq!(served.post("/api/v1/conversations", body).expect(201).text("/project_id"), "trips");
@@ -41,7 +41,7 @@ fn what_is_in_one_project_is_not_in_another() {
 }
 
 #[test]
-fn a_turn_is_found_by_every_name_that_it_has() {
+fn a_turn_is_found_by_every_kind_of_reference() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let turn = served.get(&format!("/api/v1/turns/{answer}")).expect(200);
@@ -74,7 +74,7 @@ fn the_neighbours_of_a_turn_are_listed() {
 }
 
 #[test]
-fn the_turns_of_a_branch_come_in_order_and_by_role() {
+fn the_turns_of_a_branch_are_listed_in_order_and_by_role() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let all = served.get("/api/v1/conversations/trip/turns").expect(200);
@@ -88,7 +88,7 @@ fn the_turns_of_a_branch_come_in_order_and_by_role() {
 }
 
 #[test]
-fn a_path_is_read_whole_in_part_and_around_a_turn() {
+fn a_path_is_read_as_a_whole_in_pages_and_as_a_window() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let whole = served.get(&format!("/api/v1/turns/{answer}/path")).expect(200).json();
@@ -118,7 +118,7 @@ fn a_path_is_rendered_for_every_provider() {
 }
 
 #[test]
-fn the_tree_its_tails_its_log_and_its_numbers_are_told() {
+fn topology_tails_log_and_stats_are_returned() {
     let served = Served::new();
     let (question, _) = served.trip();
     let tree = served.get("/api/v1/conversations/trip/topology").expect(200).json();
@@ -139,7 +139,7 @@ fn the_tree_its_tails_its_log_and_its_numbers_are_told() {
 }
 
 #[test]
-fn a_head_is_answered_without_a_body() {
+fn a_head_request_is_answered_without_a_body() {
     let served = Served::new();
     let answer = served.send("HEAD", "/api/v1/conversations", None).expect(200);
     assert!(answer.body.is_empty());

@@ -21,7 +21,7 @@ fn an_unknown_path_is_not_found() {
 }
 
 #[test]
-fn a_method_that_a_path_does_not_know_is_refused_with_those_that_it_knows() {
+fn an_unsupported_method_is_refused_with_the_supported_ones() {
     let served = Served::new();
     for path in ["/healthz", "/docs", "/api/v1/events", "/api/v1/export", "/api/v1/stats"] {
         let refused = served.send("PUT", path, Some(b"{}"));
@@ -35,7 +35,7 @@ fn a_method_that_a_path_does_not_know_is_refused_with_those_that_it_knows() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_on_every_route() {
+fn missing_records_are_not_found_on_every_route() {
     let served = Served::new();
     served.trip();
     let none = "01890000-0000-7000-8000-000000000000";
@@ -93,7 +93,7 @@ fn what_is_not_there_is_not_found_on_every_route() {
 }
 
 #[test]
-fn a_query_that_cannot_be_read_is_refused_on_every_route() {
+fn a_malformed_query_is_refused_on_every_route() {
     let served = Served::new();
     served.trip();
     for path in [
@@ -129,7 +129,7 @@ fn a_query_that_cannot_be_read_is_refused_on_every_route() {
 }
 
 #[test]
-fn an_id_that_cannot_be_one_is_refused() {
+fn a_malformed_id_is_refused() {
     let served = Served::new();
     let long = "x".repeat(513);
     for id in ["\0", "a\0b", "a\nb"] {
@@ -152,7 +152,7 @@ fn an_id_that_cannot_be_one_is_refused() {
 }
 
 #[test]
-fn a_body_that_cannot_be_read_is_refused_and_nothing_is_stored() {
+fn a_malformed_body_is_refused_and_nothing_is_stored() {
     let served = Served::new();
     served.trip();
     let at = "/api/v1/conversations/trip/turns";
@@ -227,7 +227,7 @@ fn a_body_of_another_type_or_encoding_is_refused() {
 }
 
 #[test]
-fn what_makes_no_sense_for_a_record_is_unsupported_and_what_is_protected_says_so() {
+fn unsupported_and_protected_operations_have_their_own_errors() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let call = json!({"messages": [
@@ -265,7 +265,7 @@ impl Clock for Brittle {
 }
 
 #[test]
-fn a_defect_is_answered_as_a_problem_and_the_next_request_is_served() {
+fn a_panic_is_answered_as_a_problem_and_the_next_request_is_served() {
     let clock = Arc::new(Brittle(AtomicBool::new(false)));
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let served = Served::at(
@@ -284,7 +284,7 @@ fn a_defect_is_answered_as_a_problem_and_the_next_request_is_served() {
 }
 
 #[test]
-fn a_request_keeps_its_name_or_gets_one() {
+fn a_request_keeps_its_id_or_gets_one() {
     let served = Served::new();
     let named = served.and("x-request-id", "my-request.1").get("/healthz").expect(200);
     assert_eq!(named.header("x-request-id"), Some("my-request.1"));
@@ -297,7 +297,7 @@ fn a_request_keeps_its_name_or_gets_one() {
 }
 
 #[test]
-fn a_head_that_is_no_http_is_answered_and_closed() {
+fn a_malformed_request_head_is_answered_and_closed() {
     let served = Served::new();
     let mut stream = served.connect();
     stream.write_all(b"\x16\x03\x01\x02\x00\x01 this is no HTTP\r\n\r\n").expect("written");
@@ -310,7 +310,7 @@ fn a_head_that_is_no_http_is_answered_and_closed() {
 /// What a refused request left unread ends its connection, and the client hears of it: its next
 /// request would go into nowhere.
 #[test]
-fn a_body_that_was_not_read_ends_the_connection_and_the_answer_says_so() {
+fn an_unread_body_closes_the_connection_and_the_answer_says_so() {
     let served = Served::with(Options { token_required: true, ..Options::default() });
     let refused = served.post("/api/v1/conversations", json!({ "conversation_id": "x" }));
     refused.refused(401, "unauthorized");

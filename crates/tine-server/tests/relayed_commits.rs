@@ -11,7 +11,7 @@ use tine_engine::{
     Page, Predicate, ResolveConflicts, StoreFacts, Summary, Take, TurnRef, WindowRef,
 };
 
-use crate::relayed::Both;
+use crate::relayed_knowledge::Both;
 
 fn trip() -> ConversationId {
     ConversationId::new("trip: é", &Limits::default()).expect("an id")
@@ -43,7 +43,7 @@ impl Both {
     }
 }
 
-/// A trip whose branch `side` left `main` behind its first turn, and what is known of it.
+/// A trip whose branch `side` was forked after the first turn, with facts.
 fn parted() -> (Both, EntityId) {
     let both = Both::new();
     let named = NewConversation::named("trip: é").expect("an id");
@@ -57,7 +57,7 @@ fn parted() -> (Both, EntityId) {
 }
 
 #[test]
-fn commits_are_made_listed_and_signed_over_a_server_as_they_are_here() {
+fn commits_are_the_same_over_a_server() {
     let (both, _) = parted();
     let rings = both.agree(|it, call| it.rings(call, at("main")));
     assert!(!rings.names.is_empty(), "{rings:?}");
@@ -109,7 +109,7 @@ fn commits_are_made_listed_and_signed_over_a_server_as_they_are_here() {
 }
 
 #[test]
-fn merges_and_what_can_be_asked_of_them_are_the_same_over_a_server() {
+fn merges_and_comparisons_are_the_same_over_a_server() {
     let (both, entity) = parted();
     let ours = both.say("main", "The budget is 6000, and we go in autumn.");
     both.know(ours, "budget", 6_000_u64);

@@ -23,7 +23,7 @@ fn echoing() -> Served {
     serving(&[("echo", Responder::Echo)])
 }
 
-/// A model at an address where nobody answers.
+/// A model at an address where nothing listens.
 fn nobody() -> Responder {
     let settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:9".to_owned()),
@@ -59,7 +59,7 @@ fn tip(served: &Served) -> Value {
 }
 
 #[test]
-fn a_model_answers_what_is_said_and_both_are_recorded() {
+fn a_message_and_its_reply_are_recorded() {
     let served = echoing();
     let answer = served.post(&format!("{MAIN}/reply"), json!({"content": "Well, when then?"}));
     let answer = answer.expect(200);
@@ -82,7 +82,7 @@ fn a_model_answers_what_is_said_and_both_are_recorded() {
 }
 
 #[test]
-fn a_question_that_is_there_is_answered_without_being_said_again() {
+fn a_recorded_question_gets_a_reply_without_being_appended_again() {
     let served = echoing();
     served.post(&format!("{MAIN}/reply"), json!({})).refused(400, "invalid");
     let question = served.say("trip", "And where?").expect(201).text("/turns/0/turn_id");
@@ -96,7 +96,7 @@ fn a_question_that_is_there_is_answered_without_being_said_again() {
 }
 
 #[test]
-fn answering_anew_makes_a_sibling_and_moves_the_branch_that_is_given() {
+fn regenerating_creates_a_sibling_and_moves_the_given_branch() {
     let served = echoing();
     let old = tip(&served);
     let id = old["turn_id"].as_str().expect("an id");
@@ -158,7 +158,7 @@ fn long() -> Value {
 }
 
 #[test]
-fn an_answer_that_is_stopped_is_kept_as_far_as_it_came() {
+fn a_stopped_reply_is_recorded_as_partial() {
     let served = echoing();
     let mut stream = Streaming::begin(&served, &format!("{MAIN}/reply"), &long());
     let answer = stream.until("begin")["turn_id"].clone();
@@ -181,7 +181,7 @@ fn an_answer_that_is_stopped_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn an_answer_whose_client_goes_away_is_kept_as_far_as_it_came() {
+fn a_reply_is_recorded_as_partial_if_its_client_disconnects() {
     let served = echoing();
     let mut stream = Streaming::begin(&served, &format!("{MAIN}/reply"), &long());
     let answer = stream.until("begin")["turn_id"].clone();
@@ -192,7 +192,7 @@ fn an_answer_whose_client_goes_away_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn a_server_that_stops_ends_answers_and_keeps_them() {
+fn a_stopping_server_ends_replies_and_records_them() {
     let served = echoing();
     let mut stream = Streaming::begin(&served, &format!("{MAIN}/reply"), &long());
     stream.until("delta");
@@ -201,7 +201,7 @@ fn a_server_that_stops_ends_answers_and_keeps_them() {
 }
 
 #[test]
-fn an_answer_goes_to_a_branch_of_its_own_when_others_wrote_meanwhile() {
+fn a_reply_gets_a_new_branch_if_its_branch_moved_meanwhile() {
     let served = echoing();
     let old = tip(&served)["turn_id"].as_str().expect("an id").to_owned();
     let mut stream = Streaming::begin(&served, &format!("{MAIN}/reply"), &long());
@@ -212,7 +212,7 @@ fn an_answer_goes_to_a_branch_of_its_own_when_others_wrote_meanwhile() {
     assert_eq!((&done["forked"], &done["turn"]["parent_id"]), (&json!(true), &question));
     assert_ne!(done["branch"]["name"], "main");
     assert_eq!(tip(&served)["content"][0]["text"], "Never mind");
-    // The same for an answer that is given anew.
+    // The same for a regenerated reply.
     served.say("trip", &"word ".repeat(250)).expect(201);
     let last = served
         .post("/api/v1/conversations/trip/turns", json!({"role": "assistant", "content": "Hm"}));
@@ -228,7 +228,7 @@ fn an_answer_goes_to_a_branch_of_its_own_when_others_wrote_meanwhile() {
 }
 
 #[test]
-fn what_a_model_cannot_answer_is_told_and_the_question_is_kept() {
+fn a_failed_reply_is_reported_and_the_question_is_kept() {
     let served = serving(&[("nobody", nobody()), ("echo", Responder::Echo)]);
     let events =
         events(&served.post(&format!("{MAIN}/reply"), json!({"content": "Hm?"})).expect(200));
@@ -245,7 +245,7 @@ fn what_a_model_cannot_answer_is_told_and_the_question_is_kept() {
 }
 
 #[test]
-fn the_models_that_answer_are_told() {
+fn the_configured_models_are_listed() {
     let none = Served::new();
     none.trip();
     assert_eq!(none.get("/api/v1/models").expect(200).json()["items"], json!([]));
@@ -262,7 +262,7 @@ fn the_models_that_answer_are_told() {
 }
 
 #[test]
-fn a_question_with_a_key_is_asked_once() {
+fn a_question_with_a_key_is_appended_once() {
     let served = echoing();
     let keyed = served.and("idempotency-key", "k1");
     keyed.post(&format!("{MAIN}/reply"), json!({"content": "Once"})).expect(200);
@@ -271,7 +271,7 @@ fn a_question_with_a_key_is_asked_once() {
 }
 
 #[test]
-fn only_so_many_answers_are_given_at_once() {
+fn concurrent_replies_are_limited() {
     let models = vec![("echo".to_owned(), Responder::Echo)];
     let served = Served::with(Options { models, replies: 1, ..Options::default() });
     served.trip();

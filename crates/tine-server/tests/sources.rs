@@ -21,7 +21,7 @@ fn content(id: &str) -> String {
 }
 
 #[test]
-fn bytes_come_as_base64_as_text_or_as_they_are_and_are_kept_once() {
+fn sources_are_stored_once_from_base64_text_or_raw_bytes() {
     let served = Served::new();
     let body = json!({"file_content": "aGVsbG8=", "mime_type": "text/plain",
         "original_filename": "a.txt", "interpret": "none"});
@@ -69,7 +69,7 @@ fn an_envelope_is_placed_as_a_turn() {
 }
 
 #[test]
-fn what_is_no_source_is_refused_and_nothing_is_kept() {
+fn an_invalid_source_is_refused_and_nothing_is_stored() {
     let served = Served::with_limits(Limits { source_bytes: 1_000, ..Limits::default() });
     let refused = |body| served.post(SOURCES, body).refused(400, "invalid");
     refused(json!({"mime_type": "text/plain"}));
@@ -96,7 +96,7 @@ fn what_is_no_source_is_refused_and_nothing_is_kept() {
     served.get(&content(none)).refused(404, "not_found");
     served.get(&format!("{SOURCES}?cursor=nonsense")).refused(400, "invalid");
     assert_eq!(served.get(SOURCES).expect(200).json()["items"], json!([]));
-    // No length is told here: it is counted as it comes.
+    // Without Content-Length, the bytes are counted as they arrive.
     let mut stream = served.connect();
     let head = format!(
         "POST {SOURCES} HTTP/1.1\r\nHost: localhost\r\n\
@@ -114,7 +114,7 @@ fn what_is_no_source_is_refused_and_nothing_is_kept() {
 }
 
 #[test]
-fn a_source_that_does_not_come_is_given_up() {
+fn an_upload_that_stalls_times_out() {
     let options = Options { body_timeout: Duration::from_millis(200), ..Options::default() };
     let served = Served::with(options);
     let mut stream = served.connect();
@@ -130,7 +130,7 @@ fn a_source_that_does_not_come_is_given_up() {
 }
 
 #[test]
-fn sources_have_a_room_of_their_own_while_they_come() {
+fn concurrent_uploads_are_limited() {
     let served = Served::with(Options { transfers: 1, ..Options::default() });
     let mut held = served.connect();
     let head = format!(
@@ -147,7 +147,7 @@ fn sources_have_a_room_of_their_own_while_they_come() {
 }
 
 #[test]
-fn a_part_of_the_bytes_is_given_for_a_range() {
+fn a_range_request_returns_part_of_the_bytes() {
     let served = Served::new();
     let bytes: Vec<u8> = (0..700_000_u32).flat_map(|n| (n % 251).to_le_bytes()).collect();
     let made = raw(&served, "application/octet-stream", "?interpret=none", &bytes).expect(201);
@@ -186,7 +186,7 @@ fn a_part_of_the_bytes_is_given_for_a_range() {
 }
 
 #[test]
-fn a_page_that_somebody_stored_runs_no_script_here() {
+fn a_stored_web_page_runs_no_script() {
     let served = Served::new();
     let page = b"<script>alert(document.domain)</script>";
     let name = encoded("a\"b\r\nX: y.html");
@@ -201,7 +201,7 @@ fn a_page_that_somebody_stored_runs_no_script_here() {
     let saved = shown.header("content-disposition").expect("it is to be saved");
     assert_eq!(saved, "attachment; filename*=UTF-8''evil%22%20name%20%C3%A9.html");
     raw(&served, "text/html", &format!("?original_filename={name}"), b"x").refused(400, "invalid");
-    // A type that cannot stand in a head is told as bytes.
+    // A media type that is not a valid header value is sent as bytes.
     let odd = format!("?interpret=none&mime_type={}", encoded("tëxt/html"));
     let made = raw(&served, "application/octet-stream", &odd, b"y").expect(201);
     let shown = served.get(&content(&made.text("/source_id"))).expect(200);
@@ -211,7 +211,7 @@ fn a_page_that_somebody_stored_runs_no_script_here() {
 }
 
 #[test]
-fn a_source_that_was_purged_has_no_bytes_any_more() {
+fn a_purged_source_has_no_bytes() {
     let served = Served::new();
     let made = raw(&served, "text/plain", "?interpret=wait", b"Ann Lee lives in Rome.");
     let id = made.expect(201).text("/source_id");
@@ -281,7 +281,7 @@ fn head_of(reader: &mut impl BufRead, status: &str) -> usize {
     length
 }
 
-/// Runs in a process of its own, so that nobody else's memory is counted.
+/// Runs in a process of its own, so that no other memory is counted.
 #[test]
 #[cfg(target_os = "linux")]
 fn sixty_four_mebibytes_alone() {

@@ -11,7 +11,7 @@ use tine_server::Options;
 use crate::harness::{Following, PATIENCE, Served, eventually};
 
 #[test]
-fn what_is_in_work_when_the_server_stops_is_finished() {
+fn running_requests_are_finished_when_the_server_stops() {
     let served = Served::new();
     served.trip();
     let body = br#"{"role":"user","content":"in work"}"#;
@@ -105,7 +105,7 @@ fn followers_and_idle_connections_do_not_keep_a_server_from_stopping() {
 }
 
 #[test]
-fn a_client_that_does_not_go_on_is_left_behind_after_the_grace() {
+fn a_stalled_client_is_dropped_after_the_grace_period() {
     let grace = Duration::from_millis(200);
     let served = Served::with(Options { grace, ..Options::default() });
     let mut stream = served.connect();

@@ -22,7 +22,7 @@ fn end(served: &Served, conversation: &str) -> (u64, String) {
 }
 
 #[test]
-fn what_lies_behind_an_entry_goes_from_server_to_server() {
+fn deltas_are_transferred_between_servers() {
     let (one, other) = (Served::new(), Served::new());
     one.trip();
     let whole = one.get("/api/v1/sync/delta?conversation_id=trip").expect(200);
@@ -70,7 +70,7 @@ fn a_log_is_continued_only_where_it_ends() {
 }
 
 #[test]
-fn what_is_too_much_at_once_is_refused_with_what_to_do() {
+fn a_delta_over_the_limit_is_refused_with_advice() {
     let limits = Limits { delta_bytes: 20_000, ..Limits::default() };
     let (one, other) = (Served::new(), Served::with_limits(limits));
     for served in [&one, &other] {
@@ -91,7 +91,7 @@ fn what_is_too_much_at_once_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn what_cannot_be_meant_or_was_altered_is_refused_and_leaves_nothing() {
+fn malformed_and_altered_deltas_are_refused_and_leave_nothing() {
     let (one, other) = (Served::new(), Served::new());
     one.trip();
     let (seq, hash) = end(&one, "trip");
@@ -136,7 +136,7 @@ fn what_cannot_be_meant_or_was_altered_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn who_sends_drop_by_drop_is_cut_off() {
+fn an_upload_below_the_minimum_rate_is_cut_off() {
     let patience = Duration::from_millis(300);
     let served = Served::with(Options { body_timeout: patience, ..Options::default() });
     let mut stream = served.connect();

@@ -33,7 +33,7 @@ fn an_export_imports_elsewhere_and_exports_again_byte_for_byte() {
 }
 
 #[test]
-fn a_bundle_that_was_changed_or_cut_is_refused_and_leaves_nothing() {
+fn an_altered_or_truncated_bundle_is_refused_and_leaves_nothing() {
     let (one, other) = (Served::new(), Served::new());
     one.trip();
     let bundle = one.get("/api/v1/export").expect(200).body;

@@ -1,92 +1,74 @@
-//! Requests as JSON: the bodies that HTTP takes, and that the client sends.
+//! Requests as JSON: reads the bodies that HTTP takes and that the client sends.
+//!
+//! A body is a [`Request`] and the fields that many requests share ([`CallFields`]). Most requests
+//! are read and written as they are; where the form differs, a private `…Json` struct beside the
+//! type is the form. The bodies in this folder have no type of their own in the engine.
 //!
 //! Invariants:
 //!
-//! - A body is read by the strict reader of the core, so that a repeated key or a number out of
-//!   range is refused; free-form values (`content`, `config`, `metadata`) stay exact, and no digit is
-//!   lost.
-//! - An unknown field is refused: a misspelt `parent` must not append somewhere else.
-//! - Every body may name its project and carry an idempotency key.
+//! - Bodies are parsed by the strict reader of the core: repeated keys and numbers out of range
+//!   are refused, and free-form values (`content`, `config`, `metadata`) keep every digit.
+//! - Unknown fields are refused: a misspelt `parent` must not append somewhere else.
+//! - Fields that come from the path of a request are not part of its form.
 
-mod branch;
-mod conversation;
-mod knowledge;
-mod turn;
-mod version;
+mod envelope;
+mod forms;
+mod messages;
+mod store;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use tine_core::json::{self, Json, JsonErrorKind};
-use tine_core::{ConversationId, ErrorKind, Limits, ProjectId, Reference};
+use tine_core::json::{self, Json, JsonError};
+use tine_core::request::{RequestScope, refuse};
+use tine_core::{ErrorKind, Timestamp, facts};
 
-pub use branch::*;
-pub use conversation::*;
-pub use knowledge::*;
-pub use turn::*;
-pub use version::*;
+pub use envelope::{CallFields, Request, RequestBody};
+pub use forms::*;
+pub(crate) use messages::{ContentForm, MessageForm, content_json, message_json, object_of};
+pub use messages::{message, messages};
+pub(crate) use store::decoded;
+pub use store::{Store, StoreParts};
+
+pub use crate::knowledge::EndIds;
 
 use crate::{Error, Result};
+use tine_core::Limits;
 
-/// A free-form value of a body: any JSON, exact.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FreeForm(pub Json);
+/// A free-form value in a list: any JSON, exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct FreeForm(#[serde(with = "json::exact")] pub(crate) Json);
 
-impl FreeForm {
-    /// Returns the value, if it keeps the limit on nesting.
-    pub(crate) fn within(self, limits: &Limits) -> Result<Json> {
-        if self.0.depth() > limits.json_depth {
-            let deep = JsonErrorKind::TooDeep { limit: limits.json_depth };
-            return Err(Error::new(ErrorKind::TooLarge, format!("invalid JSON: {deep}")));
-        }
-        Ok(self.0)
-    }
-}
-
-impl Serialize for FreeForm {
-    fn serialize<S: serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        json::exact::serialize(&self.0, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for FreeForm {
-    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> std::result::Result<Self, D::Error> {
-        json::de::exact(input, Limits::default().json_depth).map(FreeForm)
-    }
-}
-
-/// Reads a body: parses its bytes once, strictly, and converts the value.
+/// Reads a request: parses its bytes once, strictly, and converts the value.
 ///
-/// A body that is refused is read a second time, to say where the fault is: as a place in the body,
-/// or as an offset in the free-form value that has it. The limit on nesting holds for each free-form
-/// value, and not for the fields around it; so a body that is too deep as a whole can still be taken.
+/// A body that is refused is read a second time, to locate the fault: as a line and column of the
+/// body, or as an offset in a free-form value. The nesting limit applies to each free-form value
+/// and not to the fields around it, so a body that is too deep as a whole can still be accepted.
 pub fn read<B: DeserializeOwned>(bytes: &[u8], limits: &Limits) -> Result<B> {
-    let refused = match json::parse(bytes, limits.json_depth) {
+    let scope = RequestScope::open(limits);
+    let malformed = match json::parse(bytes, limits.json_depth) {
         Ok(value) => match json::de::from_json(value) {
             Ok(body) => return Ok(body),
             Err(_) => None,
         },
         Err(error) => Some(error),
     };
+    if let Some(refusal) = scope.refusal().and_then(Error::of_refused_value) {
+        return Err(refusal);
+    }
     let again = serde_json::from_slice(bytes);
-    match (again, refused) {
-        (Ok(body), None) => Ok(body),
-        (Ok(body), Some(error)) if error.is_too_deep() => Ok(body),
-        (Ok(_), Some(error)) => Err(error.into()),
-        (Err(place), refused) => {
-            let text = place.to_string();
-            // What the strict reader said of a free-form value, without the place that was added.
-            let inside = refused.filter(|error| text.starts_with(&error.kind.to_string()));
-            let Some(error) = inside else {
-                return Err(Error::invalid(format!("the body: {text}")));
-            };
-            let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-            let kind = if error.is_too_deep() { ErrorKind::TooLarge } else { ErrorKind::Invalid };
-            Err(Error::new(kind, format!("invalid JSON: {text}")))
+    let malformed = malformed.filter(|error| !error.is_too_deep());
+    let refused = scope.refusal();
+    match (again, refused, malformed) {
+        (Ok(body), _, None) => Ok(body),
+        (Err(place), None, _) => Err(Error::invalid(format!("the body: {place}"))),
+        (Err(_), Some(refused), malformed) if malformed.is_none() || refused.is::<JsonError>() => {
+            let defect = || Error::new(ErrorKind::Internal, "a value was refused without a reason");
+            Err(Error::of_refused_value(refused).unwrap_or_else(defect))
         }
+        (_, _, Some(error)) => Err(error.into()),
+        (Err(place), Some(_), None) => Err(Error::invalid(format!("the body: {place}"))),
     }
 }
 
@@ -98,180 +80,148 @@ pub fn raw(json: &Json) -> Raw {
     RawValue::from_string(json.to_canonical()).expect("canonical JSON is JSON")
 }
 
-/// What every body has besides its own fields.
-pub trait Common {
-    /// The project that the body names.
-    fn project_id(&self) -> Option<&str>;
-    /// The key that makes the call safe to repeat.
-    fn idempotency_key(&self) -> Option<&str>;
+/// Reads a field that is present, so that `null` can be told from a missing field.
+pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    input: D,
+) -> std::result::Result<Option<T>, D::Error> {
+    T::deserialize(input).map(Some)
 }
 
-/// Declares a request body: its fields, then those that every body has.
-macro_rules! request {
-    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        pub struct $name {
-            $($(#[$field_meta])* pub $field: $type,)*
-            /// The project; `default` without it.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
-            pub project_id: Option<String>,
-            /// Makes the call safe to repeat, as the header `Idempotency-Key` does.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
-            pub idempotency_key: Option<String>,
-        }
-
-        impl $crate::bodies::Common for $name {
-            fn project_id(&self) -> Option<&str> {
-                self.project_id.as_deref()
-            }
-
-            fn idempotency_key(&self) -> Option<&str> {
-                self.idempotency_key.as_deref()
-            }
-        }
-    };
-}
-pub(crate) use request;
-
-request! {
-    /// Nothing besides project and key.
-    Nothing {}
+/// Reads a field for which `null` means `true`.
+pub(crate) fn or_true<'de, D: Deserializer<'de>>(input: D) -> std::result::Result<bool, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or(true))
 }
 
-/// Reads a field that is there: also `null` says something.
-pub(crate) fn given<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> std::result::Result<Option<FreeForm>, D::Error> {
-    FreeForm::deserialize(deserializer).map(Some)
+/// The default of a field that is `true` unless set.
+pub(crate) fn yes() -> bool {
+    true
 }
 
-pub(crate) fn reference(text: Option<&str>) -> Result<Option<Reference>> {
-    Ok(text.map(Reference::parse).transpose()?)
+/// Reads a free-form value; `null` means absent.
+pub(crate) fn given_json<'de, D: Deserializer<'de>>(
+    input: D,
+) -> std::result::Result<Option<Json>, D::Error> {
+    Ok(Option::<FreeForm>::deserialize(input)?.map(|given| given.0))
 }
 
-pub(crate) fn conversation_id(text: &str, limits: &Limits) -> Result<ConversationId> {
-    Ok(ConversationId::new(text, limits)?)
-}
+/// A free-form object that may be absent; an absent one is `null`.
+pub(crate) mod object_or_null {
+    use super::{Deserializer, Json, Serializer, json};
 
-/// A project by its id; the default one without.
-pub fn project(id: Option<&str>, limits: &Limits) -> Result<ProjectId> {
-    match id {
-        None => Ok(ProjectId::default()),
-        Some(id) => Ok(ProjectId::new(id, limits)?),
+    pub(crate) fn serialize<S: Serializer>(value: &Json, out: S) -> Result<S::Ok, S::Error> {
+        json::exact::serialize(value, out)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Json, D::Error> {
+        super::given_json(input).map(Option::unwrap_or_default)
     }
 }
 
-/// A field that can be left as it is, cleared with `null`, or set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Patch<T> {
-    /// Not there: as it is.
-    #[default]
-    Keep,
-    /// `null`: cleared.
-    Clear,
-    /// Set.
-    Set(T),
+/// Parses a time, or a day, which means its first moment.
+pub fn moment(field: &str, text: &str) -> Result<Timestamp> {
+    facts::schema::moment(text).ok_or_else(|| {
+        Error::invalid(format!(
+            "`{field}` is `{text}`; it takes a time such as 2025-03-14T09:30:00Z or a day such as \
+             2025-03-14"
+        ))
+    })
 }
 
-impl<T> Patch<T> {
-    /// Whether the field is not there.
-    pub fn is_keep(&self) -> bool {
-        matches!(self, Patch::Keep)
-    }
-
-    /// As the engine says it: nothing, or a new value that may be none.
-    pub fn into_option(self) -> Option<Option<T>> {
-        match self {
-            Patch::Keep => None,
-            Patch::Clear => Some(None),
-            Patch::Set(value) => Some(Some(value)),
-        }
-    }
+/// Reads an optional text and converts it.
+pub(crate) fn converted<'de, T, D: Deserializer<'de>>(
+    input: D,
+    convert: impl FnOnce(&str) -> Result<T>,
+) -> std::result::Result<Option<T>, D::Error> {
+    let text = Option::<String>::deserialize(input)?;
+    text.as_deref().map(convert).transpose().map_err(refuse)
 }
 
-impl<T> From<Option<Option<T>>> for Patch<T> {
-    fn from(change: Option<Option<T>>) -> Self {
-        match change {
-            None => Patch::Keep,
-            Some(None) => Patch::Clear,
-            Some(Some(value)) => Patch::Set(value),
-        }
-    }
+/// Parses the time of an observation.
+pub(crate) fn observed_at(text: &str) -> Result<Timestamp> {
+    text.parse().map_err(|error| Error::invalid(format!("`observed_at`: {error}")))
 }
 
-impl<T: Serialize> Serialize for Patch<T> {
-    fn serialize<S: serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Patch::Keep | Patch::Clear => serializer.serialize_none(),
-            Patch::Set(value) => value.serialize(serializer),
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> std::result::Result<Self, D::Error> {
-        Ok(match Option::<T>::deserialize(deserializer)? {
-            None => Patch::Clear,
-            Some(value) => Patch::Set(value),
-        })
-    }
-}
-
-impl<T: schemars::JsonSchema> schemars::JsonSchema for Patch<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        Option::<T>::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Option::<T>::json_schema(generator)
-    }
-}
-
-/// A number of turns or characters, as a surface took it.
+/// Converts a count or an offset of a request.
 pub fn size(what: &'static str, value: u64) -> Result<usize> {
     usize::try_from(value).map_err(|_| Error::invalid(format!("{what} is too large a number")))
 }
 
+/// Implements serde for a type whose JSON form is another type.
+macro_rules! request_form {
+    ($($type:ty => $form:ty;)*) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                input: D,
+            ) -> std::result::Result<Self, D::Error> {
+                let form = <$form as serde::Deserialize>::deserialize(input)?;
+                form.try_into().map_err(tine_core::request::refuse::<D::Error>)
+            }
+        }
+
+        $crate::schema_of!($type, $form);
+    )*};
+}
+pub(crate) use request_form;
+
+/// Implements `Serialize` for requests by way of their JSON form.
+macro_rules! written_as {
+    ($($type:ty => $form:ty;)*) => {$(
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> std::result::Result<S::Ok, S::Error> {
+                <$form>::from(self).serialize(out)
+            }
+        }
+    )*};
+}
+pub(crate) use written_as;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Append, NewConversation};
 
     fn refused(body: &str) -> (ErrorKind, String) {
-        let error = read::<Append>(body.as_bytes(), &Limits::default()).expect_err("a refusal");
+        let read = read::<RequestBody<Append>>(body.as_bytes(), &Limits::default());
+        let error = read.expect_err("a refusal");
         (error.kind(), error.to_string())
     }
 
     #[test]
     fn a_body_is_exact() {
-        let body = r#"{"messages":[{"n":12345678901234567890123}],"reuse":false}"#;
-        let read: Append = read(body.as_bytes(), &Limits::default()).expect("a body");
-        let messages = read.messages.expect("messages");
-        assert_eq!(messages[0].0.to_canonical(), r#"{"n":12345678901234567890123}"#);
-        assert_eq!(read.reuse, Some(false));
+        let body = r#"{"config":{"n":12345678901234567890123},"idempotency_key":"k"}"#;
+        let read: RequestBody<NewConversation> =
+            read(body.as_bytes(), &Limits::default()).expect("a body");
+        assert_eq!(read.request.config.to_canonical(), r#"{"n":12345678901234567890123}"#);
+        assert_eq!(read.fields.idempotency_key.as_deref(), Some("k"));
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), body);
     }
 
     #[test]
-    fn a_refusal_says_where_the_fault_is() {
+    fn a_refusal_locates_the_fault() {
         let twice = "the key \"a\" occurs more than once in the same object; keep one of them";
+        let empty =
+            "a turn reference must not be empty; give an id, a hash, a branch or a bookmark";
         for (body, kind, sentence) in [
             (
                 r#"{"branch":7}"#,
                 ErrorKind::Invalid,
                 "the body: invalid type: integer `7`, expected a string at line 1 column 11",
             ),
+            (
+                r#"{"branch":"x","tip":1}"#,
+                ErrorKind::Invalid,
+                "the body: unknown field `tip`, expected one of `messages`, `role`, `content`, \
+                 `tool_calls`, `tool_call_id`, `created_at`, `status`, `metadata`, `parent`, \
+                 `branch`, `expected_tip`, `on_conflict`, `reuse`, `redacted`, `project_id`, \
+                 `idempotency_key` at line 1 column 19",
+            ),
+            (
+                r#"{"project_id":7}"#,
+                ErrorKind::Invalid,
+                "the body: invalid type: integer `7`, expected a string at line 1 column 15",
+            ),
+            (r#"{"project_id":""}"#, ErrorKind::Invalid, "the project id must not be empty"),
+            (r#"{"parent":""}"#, ErrorKind::Invalid, empty),
             (
                 r#"{"content":[{"a":1,"a":2}]}"#,
                 ErrorKind::Invalid,
@@ -283,19 +233,32 @@ mod tests {
                 ErrorKind::Invalid,
                 &format!("invalid JSON: {twice} (at byte 19)"),
             ),
+            (
+                r#"{"branch":"x","branch":"y"}"#,
+                ErrorKind::Invalid,
+                "the body: duplicate field `branch` at line 1 column 22",
+            ),
+            (
+                r#"{"idempotency_key":"x","idempotency_key":"y"}"#,
+                ErrorKind::Invalid,
+                "the body: duplicate field `idempotency_key` at line 1 column 40",
+            ),
         ] {
             assert_eq!(refused(body), (kind, sentence.to_owned()), "{body}");
         }
     }
 
     #[test]
-    fn the_limit_on_nesting_holds_for_each_free_form_value() {
-        let content =
-            |depth: usize| format!(r#"{{"content":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
-        let limits = Limits::default();
-        assert!(read::<Append>(content(limits.json_depth).as_bytes(), &limits).is_ok());
-        let (kind, sentence) = refused(&content(limits.json_depth + 1));
-        assert_eq!(kind, ErrorKind::TooLarge, "{sentence}");
-        assert!(sentence.contains("flatten the value (at byte 128)"), "{sentence}");
+    fn the_nesting_limit_applies_to_each_free_form_value() {
+        let read = |depth: usize| {
+            let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
+            let body = format!(r#"{{"config":{{"a":{open}{close}}}}}"#);
+            read::<RequestBody<NewConversation>>(body.as_bytes(), &Limits::default())
+        };
+        let deepest = Limits::default().json_depth;
+        assert!(read(deepest).is_ok());
+        let refused = read(deepest + 1).expect_err("a refusal");
+        assert_eq!(refused.kind(), ErrorKind::TooLarge, "{refused}");
+        assert!(refused.to_string().contains("flatten the value (at byte 132)"), "{refused}");
     }
 }

@@ -11,7 +11,6 @@ use tine_core::{
 };
 
 use super::{InterpretationView, SourceView};
-use crate::schema_of;
 
 /// An observation as shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,9 +30,9 @@ schema_of!(ObservationView, ObservationJson);
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Observation")]
 struct ObservationJson {
-    /// Its id.
+    /// The id of the observation.
     observation_id: ObservationId,
-    /// Its entity.
+    /// The entity.
     entity_id: EntityId,
     /// The entity's type.
     entity_type: String,
@@ -128,13 +127,13 @@ impl From<ObservationJson> for ObservationView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "EntityJson", into = "EntityJson")]
 pub struct EntityView {
-    /// Its id.
+    /// The id of the entity.
     pub id: EntityId,
-    /// Its type.
+    /// The type of the entity.
     pub entity_type: String,
-    /// Its display name.
+    /// The display name of the entity.
     pub name: Option<String>,
-    /// Its current fields.
+    /// The current fields of the entity.
     pub snapshot: Snapshot,
     /// When it was first observed.
     pub first_seen: Timestamp,
@@ -156,13 +155,13 @@ schema_of!(EntityView, EntityJson);
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Entity")]
 struct EntityJson {
-    /// Its id.
+    /// The id of the entity.
     entity_id: EntityId,
-    /// Its type.
+    /// The type of the entity.
     entity_type: String,
-    /// Its display name.
+    /// The display name of the entity.
     name: Option<String>,
-    /// Its current fields.
+    /// The current fields of the entity.
     #[serde(with = "json::exact::object")]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     fields: Object,
@@ -243,7 +242,7 @@ impl From<EntityJson> for EntityView {
 pub struct FieldProvenance {
     /// The field.
     pub field: String,
-    /// Its value.
+    /// The value of the field.
     #[serde(with = "json::exact")]
     #[schemars(with = "serde_json::Value")]
     pub value: Json,
@@ -268,7 +267,7 @@ pub struct Evidence {
 /// A dated fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineEntry {
-    /// When.
+    /// The time of the fact.
     pub at: Timestamp,
     /// The date as it was given.
     pub date: String,
@@ -277,9 +276,9 @@ pub struct TimelineEntry {
     /// The entity.
     #[serde(rename = "entity_id")]
     pub entity: EntityId,
-    /// Its type.
+    /// The type of the entity.
     pub entity_type: String,
-    /// Its display name.
+    /// The display name of the entity.
     pub name: Option<String>,
     /// The observation that states it.
     #[serde(rename = "observation_id")]

@@ -6,27 +6,27 @@ use tine_core::facts::{Endpoint, Relation};
 use tine_core::json::{self, Json};
 use tine_core::{EntityId, SourceId, Timestamp, TurnId};
 
-use crate::{Outcome, schema_of};
+use crate::Outcome;
 
 /// A relationship as shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RelationshipJson", into = "RelationshipJson")]
 pub struct RelationshipView {
-    /// Its type.
+    /// The type of the relationship.
     pub relation: Relation,
-    /// From.
+    /// The source.
     pub source: Endpoint,
-    /// What that is: the type of an entity, `turn` or `source`.
+    /// What the source is: the type of an entity, `turn` or `source`.
     pub source_type: String,
-    /// To.
+    /// The target.
     pub target: Endpoint,
-    /// What that is.
+    /// What the target is.
     pub target_type: String,
     /// Free-form data.
     pub metadata: Json,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Who created it.
+    /// Who created the relationship.
     pub created_by: String,
     /// Whether Tine created it along with a turn.
     pub structural: bool,
@@ -52,32 +52,32 @@ schema_of!(RelationshipView, RelationshipJson);
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Relationship")]
 struct RelationshipJson {
-    /// Its type.
+    /// The type of the relationship.
     #[serde(rename = "type")]
     relation: Relation,
     /// The label for people.
     label: String,
-    /// From this entity,
+    /// The source, if it is an entity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_entity_id: Option<EntityId>,
-    /// or this turn,
+    /// The source, if it is a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_turn_id: Option<TurnId>,
-    /// or this source.
+    /// The source, if it is a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_source_id: Option<SourceId>,
-    /// What that is: the type of an entity, `turn` or `source`.
+    /// What the source is: the type of an entity, `turn` or `source`.
     source_type: String,
-    /// To this entity,
+    /// The target, if it is an entity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target_entity_id: Option<EntityId>,
-    /// or this turn,
+    /// The target, if it is a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target_turn_id: Option<TurnId>,
-    /// or this source.
+    /// The target, if it is a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target_source_id: Option<SourceId>,
-    /// What that is.
+    /// What the target is.
     target_type: String,
     /// Free-form data.
     #[serde(with = "json::exact")]
@@ -85,7 +85,7 @@ struct RelationshipJson {
     metadata: Json,
     /// When it was created.
     created_at: Timestamp,
-    /// Who created it.
+    /// Who created the relationship.
     created_by: String,
     /// Whether Tine created it along with a turn.
     structural: bool,

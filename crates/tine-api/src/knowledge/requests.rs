@@ -3,14 +3,21 @@
 use std::io;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use tine_core::facts::Schema;
-use tine_core::json::Object;
+use tine_core::json::{self, Object};
+use tine_core::request::refuse;
 use tine_core::{
     EntityId, InterpretationId, Json, Message, ObservationId, Reference, SourceId, Timestamp,
 };
 
+use crate::bodies::{converted, moment, observed_at};
+use crate::{Error, unset_entity};
+
 /// Whether stored content is interpreted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Interpret {
     /// Not at all.
     #[default]
@@ -19,6 +26,17 @@ pub enum Interpret {
     Queue,
     /// Now; the call returns when it is done.
     Wait,
+}
+
+impl Interpret {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Interpret::None => "none",
+            Interpret::Queue => "queue",
+            Interpret::Wait => "wait",
+        }
+    }
 }
 
 /// A turn of a host that tracks no branches.
@@ -148,7 +166,7 @@ pub struct StoreCombined {
 /// Fields of one entity.
 #[derive(Clone, Debug)]
 pub struct NewFact {
-    /// Its type.
+    /// The type of the entity.
     pub entity_type: String,
     /// The entity, if the caller knows it.
     pub entity: Option<EntityId>,
@@ -200,11 +218,11 @@ pub enum End {
 /// A relationship to be made.
 #[derive(Clone, Debug)]
 pub struct NewRelationship {
-    /// Its type, one of the eight.
+    /// The type: one of the eight.
     pub relation: String,
-    /// From.
+    /// The source.
     pub source: End,
-    /// To.
+    /// The target.
     pub target: End,
     /// Free-form data; `null` or an object.
     pub metadata: Json,
@@ -222,7 +240,8 @@ pub struct RelationshipQuery {
 }
 
 /// The direction of a relationship.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Either.
     #[default]
@@ -231,6 +250,17 @@ pub enum Direction {
     Outgoing,
     /// To here.
     Incoming,
+}
+
+impl Direction {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Direction::Both => "both",
+            Direction::Outgoing => "outgoing",
+            Direction::Incoming => "incoming",
+        }
+    }
 }
 
 /// Which entities.
@@ -254,53 +284,99 @@ pub struct AsOf {
 }
 
 /// A correction of an entity's fields.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Correct {
     /// The entity.
+    #[serde(skip, default = "unset_entity")]
     pub entity: EntityId,
     /// The correct values; `null` clears a field.
+    #[serde(serialize_with = "json::exact::object::serialize", deserialize_with = "corrected")]
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub fields: Object,
     /// When it was observed; now by default.
+    #[serde(
+        default,
+        deserialize_with = "correction_time",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_at: Option<Timestamp>,
 }
 
+fn corrected<'de, D: Deserializer<'de>>(input: D) -> Result<Object, D::Error> {
+    match json::exact::deserialize(input)? {
+        Json::Object(members) => Ok(members),
+        other => {
+            let why = format!("`fields` is an object, not {}", other.type_name());
+            Err(refuse(Error::invalid(why)))
+        }
+    }
+}
+
+fn correction_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Timestamp>, D::Error> {
+    converted(input, observed_at)
+}
+
 /// Two entities to be merged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "MergeEntity")]
 pub struct Merge {
     /// The entity that is merged away.
+    #[serde(skip, default = "unset_entity")]
     pub from: EntityId,
     /// The entity that remains.
     pub into: EntityId,
 }
 
 /// An entity to be separated into two.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SeparateEntity")]
 pub struct Separate {
     /// The entity.
+    #[serde(skip, default = "unset_entity")]
     pub entity: EntityId,
     /// The observations that belong to the other entity.
     pub observations: Vec<ObservationId>,
     /// The other entity; a new one by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<EntityId>,
 }
 
-/// Which sources to interpret again.
-#[derive(Clone, Debug, Default)]
+/// Which sources to interpret again: those listed, or all that match the filters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Reinterpret {
-    /// These.
+    /// The ids of the sources.
+    #[serde(rename = "source_ids", default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceId>,
-    /// All of a mime type.
+    /// All sources of this media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// All stored at this time or later.
+    /// All sources stored at this time or later.
+    #[serde(default, deserialize_with = "since", skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// All stored before this time.
+    /// All sources stored before this time.
+    #[serde(default, deserialize_with = "until", skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// All whose last run failed.
+    /// All sources whose last run failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// The interpreter to use; the default one if `None`.
+    /// The interpreter; the configured default if omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
-    /// Whether to wait for the runs.
+    /// Whether to answer only once the runs have ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait: bool,
+}
+
+fn since<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Timestamp>, D::Error> {
+    converted(input, |text| moment("since", text))
+}
+
+fn until<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Timestamp>, D::Error> {
+    converted(input, |text| moment("until", text))
 }
 
 /// A schema to be registered.

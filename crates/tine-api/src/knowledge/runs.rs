@@ -17,7 +17,7 @@ const BRIEF_CHARS: usize = 300;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Interpretation")]
 pub struct InterpretationView {
-    /// Its id.
+    /// The id of the run.
     #[serde(rename = "interpretation_id")]
     pub id: InterpretationId,
     /// The source.
@@ -38,7 +38,7 @@ pub struct InterpretationView {
     /// The failed run that it repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<InterpretationId>,
-    /// Its observations.
+    /// The observations of the run.
     pub observations: Vec<ObservationId>,
     /// Fields that their schemas do not declare, as `type.field`.
     pub unknown_fields: Vec<String>,
@@ -67,7 +67,7 @@ impl InterpretationView {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RunInBrief")]
 pub struct RunSummary {
-    /// Its id.
+    /// The id of the run.
     pub interpretation_id: InterpretationId,
     /// `queued`, `running`, `completed` or `failed`.
     pub status: RunStatus,
@@ -136,7 +136,7 @@ pub struct QueueStatus {
 /// A prompt that was sent to a model.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Prompt {
-    /// Its hash, as runs name it.
+    /// The hash of the prompt, as runs name it.
     pub prompt_hash: String,
     /// The prompt.
     pub prompt: String,

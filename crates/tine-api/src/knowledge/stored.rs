@@ -51,7 +51,7 @@ pub struct StoredTurnAnswer {
     pub conversation_id: ConversationId,
     /// The turn in the tree.
     pub turn_id: TurnId,
-    /// Its hash.
+    /// The hash of the turn.
     pub turn_hash: TurnHash,
     /// The key of the host's slot, for people.
     pub turn_key: String,
@@ -357,11 +357,11 @@ pub struct StoredParts {
 /// A relationship that was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredRelationship {
-    /// Its type.
+    /// The type of the relationship.
     pub relation: Relation,
-    /// From.
+    /// The source.
     pub source: Endpoint,
-    /// To.
+    /// The target.
     pub target: Endpoint,
     /// Whether it is new.
     pub outcome: Outcome,

@@ -8,19 +8,17 @@ use tine_core::commit::{CommitWindow, Facets, FieldValue};
 use tine_core::json::{self, Json};
 use tine_core::{Commit, CommitHash, ConversationId, Name, RootHash, Timestamp, TurnHash, TurnId};
 
-use crate::schema_of;
-
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "CommitJson", into = "CommitJson")]
 pub struct CommitView {
-    /// Its hash.
+    /// The hash of the commit.
     pub hash: CommitHash,
-    /// What it seals.
+    /// The sealed commit.
     pub commit: Commit,
     /// The last turn that it or a commit before it covers.
     pub anchor: Option<TurnId>,
-    /// Its signature.
+    /// The signature of the commit.
     pub signature: Option<SignatureView>,
     /// Branches whose last commit it is.
     pub heads: Vec<Name>,
@@ -51,23 +49,23 @@ pub struct SignatureView {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Commit")]
 struct CommitJson {
-    /// Its hash.
+    /// The hash of the commit.
     commit_hash: CommitHash,
-    /// Who made it.
+    /// The author.
     author: String,
     /// The branch on which it was made, by its name at that time.
     branch: Name,
-    /// Its conversation.
+    /// The conversation.
     conversation_id: ConversationId,
     /// When it was made.
     created_at: Timestamp,
-    /// What its turns are about and the facts known after them; `null` once it was purged.
+    /// What the turns are about and the facts known after them; `null` if the facets were purged.
     #[serde(with = "json::exact")]
     #[schemars(with = "Option<FacetSnapshot>")]
     facet_snapshot: Json,
     /// The commit message.
     message: String,
-    /// Its parent commits: none for a first one, two for a merge.
+    /// The parent commits: none for a first commit, two for a merge.
     parent_hashes: Vec<CommitHash>,
     /// The hash of the conversation's system prompt and configuration.
     root_hash: RootHash,
@@ -84,7 +82,7 @@ struct CommitJson {
     heads: Vec<Name>,
     /// Fields on which the sides of a merge disagree, unresolved at this commit.
     conflicts: usize,
-    /// Its signature.
+    /// The signature of the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<SignatureView>,
     /// Whether it has been undone, in the answer to a call repeated with its key.
@@ -152,12 +150,12 @@ struct EvidenceForm {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "describes a field that is carried as JSON")]
 struct FactForm {
-    /// Its type.
+    /// The type of the entity.
     entity_type: String,
-    /// Its display name.
+    /// The display name of the entity.
     #[serde(default)]
     name: Option<String>,
-    /// Its fields.
+    /// The fields of the entity.
     fields: BTreeMap<String, serde_json::Value>,
     /// For each field the observations that it comes from.
     from: BTreeMap<String, Vec<String>>,
@@ -175,7 +173,7 @@ struct FactForm {
 struct ConflictForm {
     /// The entity.
     entity_id: String,
-    /// Its field.
+    /// The field.
     field: String,
     /// The values of the sides.
     sides: Vec<FieldValue>,

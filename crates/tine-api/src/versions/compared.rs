@@ -17,9 +17,9 @@ pub struct FieldChange {
     /// The entity.
     #[serde(rename = "entity_id")]
     pub entity: EntityId,
-    /// Its type.
+    /// The type of the entity.
     pub entity_type: String,
-    /// Its display name.
+    /// The display name of the entity.
     pub name: Option<String>,
     /// The field.
     pub field: String,
@@ -35,9 +35,9 @@ pub struct FieldConflict {
     /// The entity.
     #[serde(rename = "entity_id")]
     pub entity: EntityId,
-    /// Its type.
+    /// The type of the entity.
     pub entity_type: String,
-    /// Its display name.
+    /// The display name of the entity.
     pub name: Option<String>,
     /// The field.
     pub field: String,
@@ -137,10 +137,10 @@ pub struct Diff {
 pub struct DiffSide {
     /// As it was requested.
     pub name: String,
-    /// Its conversation.
+    /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Its last turn.
+    /// The last turn of the side.
     #[serde(rename = "turn_hash")]
     pub turn: Option<TurnHash>,
     /// The commit, if it is one.
@@ -155,15 +155,15 @@ pub struct DiffSide {
 /// A turn as a comparison shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffTurn {
-    /// Its id.
+    /// The id of the turn.
     #[serde(rename = "turn_id")]
     pub id: TurnId,
-    /// Its hash.
+    /// The hash of the turn.
     #[serde(rename = "turn_hash")]
     pub hash: TurnHash,
     /// The speaker.
     pub role: Role,
-    /// Its text; empty once it was purged.
+    /// The text of the turn; empty if it was purged.
     pub text: String,
 }
 
@@ -232,7 +232,7 @@ pub struct Blamed {
     pub turn_id: Option<TurnId>,
     /// The speaker.
     pub role: Option<Role>,
-    /// When it was said.
+    /// When the message was sent.
     pub said_at: Option<Timestamp>,
     /// Where in the turn's text, in Unicode scalar values: start and end.
     #[schemars(with = "Option<[u64; 2]>")]
@@ -271,7 +271,7 @@ pub struct Drift {
     /// The commit.
     #[serde(rename = "commit_hash")]
     pub hash: CommitHash,
-    /// Its message.
+    /// The commit message.
     pub message: String,
     /// When it was made.
     pub created_at: Timestamp,

@@ -1,31 +1,43 @@
 //! Requests about commits.
 
-use tine_core::{ConversationId, EntityId, Json, Reference};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tine_core::{ConversationId, EntityId, Json, Reference, json};
 
-use crate::TurnRef;
+use crate::bodies::{request_form, size, written_as};
+use crate::{Error, Result, TurnRef, unset_conversation};
 
-/// The ends of a range of turns.
-#[derive(Clone, Debug)]
+/// A range of turns, both ends included.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TurnRange")]
 pub struct WindowRef {
-    /// The first turn.
+    /// The first turn: its hash, or any other reference.
+    #[serde(rename = "start_turn_hash")]
     pub start: Reference,
     /// The last turn.
+    #[serde(rename = "end_turn_hash")]
     pub end: Reference,
 }
 
 /// A commit to be made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NewCommit {
     /// The conversation.
+    #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
+    /// The turns; by default all that no commit of the branch covers yet.
+    #[serde(rename = "turn_window", skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowRef>,
     /// The branch, by name or id. By default `main` if the turns lie there, else the
     /// only branch on which they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The turns; by default all that no commit of the branch covers yet.
-    pub window: Option<WindowRef>,
     /// The commit message.
     pub message: String,
     /// The author; the caller by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
@@ -52,7 +64,8 @@ pub struct CommitQuery {
 }
 
 /// The turn about the other side that a merge may add.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<MergeSummary>", into = "Option<MergeSummary>")]
 pub enum Summary {
     /// No turn is added.
     #[default]
@@ -63,23 +76,68 @@ pub enum Summary {
     Text(String),
 }
 
+/// The summary of the other side that a merge appends.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum MergeSummary {
+    /// `true` to generate it from the facets, facts and decisions of the other side.
+    Generated(bool),
+    /// A text of your own.
+    Text(String),
+}
+
+impl From<Option<MergeSummary>> for Summary {
+    fn from(form: Option<MergeSummary>) -> Self {
+        match form {
+            None | Some(MergeSummary::Generated(false)) => Summary::None,
+            Some(MergeSummary::Generated(true)) => Summary::Generated,
+            Some(MergeSummary::Text(text)) => Summary::Text(text),
+        }
+    }
+}
+
+impl From<Summary> for Option<MergeSummary> {
+    fn from(summary: Summary) -> Self {
+        match summary {
+            Summary::None => None,
+            Summary::Generated => Some(MergeSummary::Generated(true)),
+            Summary::Text(text) => Some(MergeSummary::Text(text)),
+        }
+    }
+}
+
 /// A branch, or a commit, to be merged into a branch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Merge")]
 pub struct MergeBranches {
     /// The conversation.
+    #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// The other side: a branch by name or id, or a commit by its hash.
+    /// The branch to merge, by name or id, or the hash of a commit.
     pub from: String,
-    /// The branch on which the merge is made; `main` by default.
+    /// The branch to merge into; `main` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
     /// The commit message; `Merge …` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The author; the caller by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// Whether to add a turn about the other side.
+    /// Whether to append a turn that summarizes the other side, or its text; no turn by default.
+    #[serde(default, skip_serializing_if = "Summary::is_none")]
+    #[schemars(with = "Option<MergeSummary>")]
     pub summary: Summary,
     /// Reports what would happen and writes nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+}
+
+impl Summary {
+    fn is_none(&self) -> bool {
+        *self == Summary::None
+    }
 }
 
 /// How a conflict is resolved.
@@ -98,24 +156,82 @@ pub enum Take {
 pub struct Decision {
     /// The entity.
     pub entity: EntityId,
-    /// Its field.
+    /// The field.
     pub field: String,
     /// The value to take.
     pub take: Take,
 }
 
+request_form! { Decision => DecisionJson; }
+written_as! { Decision => DecisionJson; }
+
+/// The resolution of one field: exactly one of `side`, `value` and `nothing`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Decision")]
+struct DecisionJson {
+    /// The entity.
+    entity_id: String,
+    /// The field.
+    field: String,
+    /// Takes the value of one side, numbered from 1 as the conflict lists them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<u64>,
+    /// Takes this value.
+    #[serde(default, with = "json::exact::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    value: Option<Json>,
+    /// `true` clears the field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    nothing: bool,
+}
+
+impl TryFrom<DecisionJson> for Decision {
+    type Error = Error;
+
+    fn try_from(form: DecisionJson) -> Result<Self> {
+        let take = match (form.side, form.value, form.nothing) {
+            (Some(side), None, false) => Take::Side(size("the side", side)?),
+            (None, Some(value), false) => Take::Value(value),
+            (None, None, true) => Take::Nothing,
+            _ => {
+                let why = "a decision is one of `side`, `value` and `nothing: true`";
+                return Err(Error::invalid(why));
+            }
+        };
+        Ok(Decision { entity: form.entity_id.parse()?, field: form.field, take })
+    }
+}
+
+impl From<&Decision> for DecisionJson {
+    fn from(decision: &Decision) -> Self {
+        let (entity_id, field) = (decision.entity.to_string(), decision.field.clone());
+        let form = DecisionJson { entity_id, field, ..DecisionJson::default() };
+        match &decision.take {
+            Take::Side(side) => DecisionJson { side: Some(*side as u64), ..form },
+            Take::Value(value) => DecisionJson { value: Some(value.clone()), ..form },
+            Take::Nothing => DecisionJson { nothing: true, ..form },
+        }
+    }
+}
+
 /// Conflicts of a branch to be resolved.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ResolveConflicts {
     /// The conversation.
+    #[serde(skip, default = "unset_conversation")]
     pub conversation: ConversationId,
     /// The branch; `main` by default.
+    #[serde(skip)]
     pub branch: Option<String>,
     /// The resolutions; at least one.
     pub decisions: Vec<Decision>,
     /// The commit message.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The author; the caller by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
@@ -150,7 +266,7 @@ pub enum BlameOf {
     Field {
         /// The entity.
         entity: EntityId,
-        /// Its field.
+        /// The field.
         field: String,
     },
     /// A piece of text.
@@ -169,13 +285,13 @@ pub struct BlameQuery {
 /// A condition on a prefix of a path.
 #[derive(Clone, Debug)]
 pub enum Predicate {
-    /// Its text contains this.
+    /// The text contains this of the entity.
     Contains(String),
     /// A field has this value; `None` for any.
     Fact {
         /// The entity.
         entity: EntityId,
-        /// Its field.
+        /// The field.
         field: String,
         /// The value.
         value: Option<Json>,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
 
-use crate::{TurnView, schema_of};
+use crate::TurnView;
 
 /// What a turn is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct NameFound {
     pub name: String,
     /// The type of entity: `person`, `organization` or `place`.
     pub entity_type: String,
-    /// Where it stands: start and end.
+    /// Where the name is: start and end.
     #[schemars(with = "[usize; 2]")]
     pub span: (usize, usize),
 }
@@ -55,7 +55,7 @@ pub struct RingsJson {
 struct Ring1 {
     /// Best first, as they first occur.
     keywords: Vec<String>,
-    /// Where each first occurs: start and end.
+    /// Where each keyword first occurs: start and end.
     spans: Vec<[usize; 2]>,
 }
 
@@ -75,7 +75,7 @@ struct Ring2 {
 struct Ring3 {
     /// In order.
     segments: Vec<String>,
-    /// Where each stands: start and end.
+    /// Where each sentence is: start and end.
     offsets: Vec<[usize; 2]>,
 }
 
@@ -96,7 +96,7 @@ pub struct TurnWithRings {
     /// The turn.
     #[serde(flatten)]
     pub turn: TurnView,
-    /// What it is about; absent once it was purged.
+    /// What the turn is about; absent if its content was purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rings: Option<RingsJson>,
 }

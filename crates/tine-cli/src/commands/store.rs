@@ -413,7 +413,7 @@ fn facts(from: &InputSource, limits: &Limits) -> Result<StoreFacts> {
     }
     let store: bodies::Store = serde_json::from_slice(&bytes)
         .map_err(|error| CommandError::invalid(format!("{}: {error}", from.describe())))?;
-    Ok(store.into_parts(limits)?.facts.unwrap_or_default())
+    Ok(store.into_parts()?.facts.unwrap_or_default())
 }
 
 fn store_facts(globals: &Globals, args: &StoreFactsArgs) -> Result<()> {

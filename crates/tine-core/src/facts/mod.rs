@@ -13,6 +13,7 @@ pub mod relation;
 mod run;
 pub mod schema;
 pub mod slot;
+mod source;
 
 pub use envelope::Envelope;
 pub use observation::{Observation, ObservationOrigin};
@@ -21,3 +22,4 @@ pub use relation::{Endpoint, Relation};
 pub use run::RunStatus;
 pub use schema::{Field, FieldKind, Schema, SchemaError, Strategy};
 pub use slot::Slot;
+pub use source::Source;

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer, SeqDeserializer};
-use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Visitor};
+use serde::de::{DeserializeOwned, IntoDeserializer, Visitor};
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for Exact {
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, input: D) -> Result<Json, D::Error> {
         let raw = <&RawValue>::deserialize(input)?;
-        parse(raw.get().as_bytes(), self.max_depth).map_err(D::Error::custom)
+        parse(raw.get().as_bytes(), self.max_depth).map_err(crate::request::refuse)
     }
 }
 

@@ -5,6 +5,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserializer, Serializer};
 
 use super::{Json, MAX_DEPTH};
+use crate::request::limits;
 
 /// Serializes a value as its canonical bytes.
 pub fn serialize<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
@@ -22,7 +23,7 @@ pub fn raw<S: Serializer>(canonical: &str, serializer: S) -> Result<S::Ok, S::Er
 
 /// Reads a value from the bytes of its field.
 pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Json, D::Error> {
-    super::de::exact(input, MAX_DEPTH)
+    super::de::exact(input, limits().map_or(MAX_DEPTH, |limits| limits.json_depth))
 }
 
 /// The same for an object.

@@ -11,7 +11,6 @@ use super::reader::KnowledgeReader;
 use super::runs::run_view;
 use super::runs::without_bytes;
 use super::sources::read;
-use super::sources::source_view;
 use crate::{AsOf, Evidence, FieldProvenance, ObservationView};
 use crate::{Call, Engine, Error, Result};
 
@@ -135,7 +134,7 @@ fn evidence(
         None => None,
     };
     let source = match one.source {
-        Some(source) => knowledge.source(source)?.map(source_view),
+        Some(source) => knowledge.source(source)?,
         None => None,
     };
     let turn = one.turn;

@@ -160,9 +160,7 @@ impl Engine {
 
     /// Returns one source without its bytes.
     pub fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
-        self.read(|records| {
-            Ok(source_view(KnowledgeReader::new(records, &call.project).require_source(id)?))
-        })
+        self.read(|records| KnowledgeReader::new(records, &call.project).require_source(id))
     }
 
     /// Sources in the order in which they came.
@@ -174,7 +172,7 @@ impl Engine {
             let knowledge = KnowledgeReader::new(records, &call.project);
             pages::page(&knowledge, by_time.clone(), limit, |key| match key {
                 IndexKey::SourceByTime { source, .. } => {
-                    Ok(Some(source_view(knowledge.require_source(*source)?)))
+                    Ok(Some(knowledge.require_source(*source)?))
                 }
                 _ => Ok(None),
             })
@@ -393,19 +391,4 @@ pub(crate) fn whole_bytes(
         nth += 1;
     }
     Ok(bytes)
-}
-
-/// Returns the source as callers see it.
-pub(super) fn source_view(record: SourceRecord) -> SourceView {
-    SourceView {
-        id: record.id,
-        content_hash: record.content_hash,
-        size_bytes: record.size_bytes,
-        mime_type: record.mime_type,
-        original_filename: record.original_filename,
-        stored_at: record.stored_at,
-        stored_by: record.stored_by,
-        turn: record.turn,
-        purged: record.purged,
-    }
 }

@@ -1,57 +1,51 @@
 //! Bookmarks.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::{Answer, BookmarkView};
+use tine_api::{Answer, BookmarkView, TurnRef};
+use tine_core::Name;
 
-use super::{List, Listed, answer, name, parameters, turn};
+use super::{List, PageQuery, parameters};
 use crate::openapi::Operation;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Bookmarks";
+const ONE: &str = "/api/v1/bookmarks/{name}";
 
-parameters!(One {
-    /// The bookmark.
-    name: String,
+parameters!(BookmarkPath {
+    /// The name of the bookmark.
+    name: Name,
 });
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
     routes
-        .get("/api/v1/bookmarks", about("listBookmarks", "All bookmarks of the project"), list)
-        .get("/api/v1/bookmarks/{name}", about("getBookmark", "One bookmark"), get)
+        .get("/api/v1/bookmarks", about("listBookmarks", "List bookmarks"), list)
+        .get(ONE, about("getBookmark", "Retrieve a bookmark"), get)
         .route(
             Method::PUT,
-            "/api/v1/bookmarks/{name}",
-            about("putBookmark", "Put it on a turn").body_required(),
+            ONE,
+            about("putBookmark", "Set a bookmark on a turn").body_required(),
             put,
         )
-        .route(
-            Method::DELETE,
-            "/api/v1/bookmarks/{name}",
-            about("deleteBookmark", "Remove it"),
-            delete,
-        )
+        .delete(ONE, about("deleteBookmark", "Delete a bookmark"), delete)
 }
 
-fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<BookmarkView>> {
-    let found = asked.engine().bookmarks(&asked.call, query.page()?)?;
-    Ok(Reply::ok(answer(asked, found)))
+fn list(context: &RequestContext, query: PageQuery) -> ApiResult<List<BookmarkView>> {
+    context.ok(context.engine().bookmarks(&context.call, query.page())?)
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BookmarkView>> {
-    let name = name(&path.name, asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().bookmark(&asked.call, &name)?)))
+fn get(context: &RequestContext, path: BookmarkPath) -> ApiResult<Answer<BookmarkView>> {
+    context.ok(context.engine().bookmark(&context.call, &path.name)?)
 }
 
-fn put(asked: &Asked, path: One, body: bodies::PutBookmark) -> Answered<Answer<BookmarkView>> {
-    let name = name(&path.name, asked.engine().limits())?;
-    let turn = turn(asked, &body.turn, body.conversation_id.as_deref())?;
-    Ok(Reply::ok(answer(asked, asked.engine().set_bookmark(&asked.call, name, turn)?)))
+fn put(
+    context: &RequestContext,
+    path: BookmarkPath,
+    turn: TurnRef,
+) -> ApiResult<Answer<BookmarkView>> {
+    context.ok(context.engine().set_bookmark(&context.call, path.name, turn)?)
 }
 
-fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BookmarkView>> {
-    let name = name(&path.name, asked.engine().limits())?;
-    let gone = asked.engine().delete_bookmark(&asked.call, &name)?;
-    Ok(Reply::ok(answer(asked, gone)))
+fn delete(context: &RequestContext, path: BookmarkPath) -> ApiResult<Answer<BookmarkView>> {
+    context.ok(context.engine().delete_bookmark(&context.call, &path.name)?)
 }

@@ -1,53 +1,42 @@
 //! Branches.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::{Answer, BranchView, Listing};
+use tine_api::bodies::{BranchPatch, NewBranch};
+use tine_api::{Answer, BranchView, MoveBranch};
 
-use super::{List, answer, conversation, name, parameters};
+use super::{BranchPath, ConversationPath, List};
 use crate::openapi::Operation;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes, etag};
+use crate::route::{ApiResult, RequestContext, Routes, etag};
 
 const TAG: &str = "Branches";
-
-parameters!(All {
-    /// The conversation.
-    conversation_id: String,
-});
-
-parameters!(One {
-    /// The conversation.
-    conversation_id: String,
-    /// The branch, by name or id.
-    branch: String,
-});
+const ALL: &str = "/api/v1/conversations/{conversation_id}/branches";
+const ONE: &str = "/api/v1/conversations/{conversation_id}/branches/{branch}";
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
-    const ALL: &str = "/api/v1/conversations/{conversation_id}/branches";
-    const ONE: &str = "/api/v1/conversations/{conversation_id}/branches/{branch}";
     routes
-        .get(ALL, about("listBranches", "All branches, in order of name"), list)
-        .route(Method::POST, ALL, about("createBranch", "Make a branch").also(&[201]), create)
-        .get(ONE, about("getBranch", "One branch; its ETag changes whenever it does"), get)
+        .get(ALL, about("listBranches", "List the branches of a conversation, by name"), list)
+        .route(Method::POST, ALL, about("createBranch", "Create a branch").also(&[201]), create)
+        .get(
+            ONE,
+            about("getBranch", "Retrieve a branch, with an ETag that changes with every update"),
+            get,
+        )
         .route(
             Method::PATCH,
             ONE,
-            about("renameBranch", "Give it another name; its id stays")
-                .conditional()
-                .body_required(),
+            about("renameBranch", "Rename a branch").conditional().body_required(),
             rename,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             ONE,
-            about("deleteBranch", "Remove it; its turns stay").conditional(),
+            about("deleteBranch", "Delete a branch; its turns are kept").conditional(),
             delete,
         )
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/branches/{branch}/revert",
-            about("revertBranch", "Move it back; what that leaves behind is kept")
+            about("revertBranch", "Move a branch back; the turns after its new tip are kept")
                 .conditional()
                 .body_required(),
             revert,
@@ -55,57 +44,66 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/branches/{branch}/restore",
-            about("restoreBranch", "Move it forward again").conditional(),
+            about("restoreBranch", "Move a branch forward again").conditional(),
             restore,
         )
 }
 
-fn branch(asked: &Asked, found: tine_engine::BranchView) -> Reply<Answer<BranchView>> {
+/// Answers a branch, with its ETag.
+fn branch(context: &RequestContext, found: BranchView) -> ApiResult<Answer<BranchView>> {
     let tag = etag(&found);
-    Reply::ok(answer(asked, found)).with_etag(tag)
+    context.ok(found).map(|reply| reply.with_etag(tag))
 }
 
-fn list(asked: &Asked, path: All, _: NoBody) -> Answered<List<BranchView>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let found = asked.engine().branches(&asked.call, &id)?;
-    let items = found.into_iter().collect();
-    Ok(Reply::ok(answer(asked, Listing::all(items))))
+fn list(context: &RequestContext, path: ConversationPath) -> ApiResult<List<BranchView>> {
+    context.list(context.engine().branches(&context.call, &path.conversation_id)?)
 }
 
-fn create(asked: &Asked, path: All, body: bodies::NewBranch) -> Answered<Answer<BranchView>> {
-    let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
-    let made = asked.engine().fork(&asked.call, request)?;
+fn create(
+    context: &RequestContext,
+    path: ConversationPath,
+    body: NewBranch,
+) -> ApiResult<Answer<BranchView>> {
+    let made = context.engine().fork(&context.call, body.into_fork(path.conversation_id)?)?;
     let tag = etag(&made);
-    Ok(Reply::created(answer(asked, made)).with_etag(tag))
+    context.created(made).map(|reply| reply.with_etag(tag))
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BranchView>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    Ok(branch(asked, asked.engine().branch(&asked.call, &id, &path.branch)?))
+fn get(context: &RequestContext, path: BranchPath) -> ApiResult<Answer<BranchView>> {
+    let found = context.engine().branch(&context.call, &path.conversation_id, &path.branch)?;
+    branch(context, found)
 }
 
-fn rename(asked: &Asked, path: One, body: bodies::BranchPatch) -> Answered<Answer<BranchView>> {
-    let limits = asked.engine().limits();
-    let id = conversation(&path.conversation_id, limits)?;
-    let name = name(&body.name, limits)?;
-    let done = asked.engine().rename_branch(&asked.call, &id, &path.branch, name)?;
-    Ok(branch(asked, done))
+fn rename(
+    context: &RequestContext,
+    path: BranchPath,
+    body: BranchPatch,
+) -> ApiResult<Answer<BranchView>> {
+    let (conversation, old) = (&path.conversation_id, &path.branch);
+    branch(context, context.engine().rename_branch(&context.call, conversation, old, body.name)?)
 }
 
-fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BranchView>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let gone = asked.engine().delete_branch(&asked.call, &id, &path.branch)?;
-    Ok(Reply::ok(answer(asked, gone)))
+fn delete(context: &RequestContext, path: BranchPath) -> ApiResult<Answer<BranchView>> {
+    let (conversation, branch) = (&path.conversation_id, &path.branch);
+    context.ok(context.engine().delete_branch(&context.call, conversation, branch)?)
 }
 
-fn revert(asked: &Asked, path: One, body: bodies::MoveBranch) -> Answered<Answer<BranchView>> {
-    let limits = asked.engine().limits();
-    let request = body.into_request(&path.conversation_id, &path.branch, limits)?;
-    Ok(branch(asked, asked.engine().revert(&asked.call, request)?))
+fn at_path(path: BranchPath, request: MoveBranch) -> MoveBranch {
+    MoveBranch { conversation: path.conversation_id, branch: path.branch, ..request }
 }
 
-fn restore(asked: &Asked, path: One, body: bodies::MoveBranch) -> Answered<Answer<BranchView>> {
-    let limits = asked.engine().limits();
-    let request = body.into_request(&path.conversation_id, &path.branch, limits)?;
-    Ok(branch(asked, asked.engine().restore(&asked.call, request)?))
+fn revert(
+    context: &RequestContext,
+    path: BranchPath,
+    request: MoveBranch,
+) -> ApiResult<Answer<BranchView>> {
+    branch(context, context.engine().revert(&context.call, at_path(path, request))?)
+}
+
+fn restore(
+    context: &RequestContext,
+    path: BranchPath,
+    request: MoveBranch,
+) -> ApiResult<Answer<BranchView>> {
+    branch(context, context.engine().restore(&context.call, at_path(path, request))?)
 }

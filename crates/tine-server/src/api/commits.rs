@@ -1,52 +1,39 @@
-//! Commits: sealing turns, signing, merging, deciding.
+//! Commits: sealing turns, signing, merging, resolving conflicts.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::{Answer, CommitView, Merged};
+use tine_api::bodies::SignCommit;
+use tine_api::{
+    Answer, Call, CommitQuery, CommitView, MergeBranches, Merged, NewCommit, Page,
+    ResolveConflicts, Summary, Take,
+};
 use tine_core::{ConversationId, Json};
-use tine_engine::{Call, CommitQuery, Summary, Take};
-use tine_formats::redact::{self, Redacted};
+use tine_formats::redact;
 
 use super::turns::add;
-use super::{List, OnlyProject, answer, conversation, page, parameters};
+use super::{BranchPath, List, ProjectQuery, parameters};
 use crate::openapi::{Link, Operation};
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Commits";
 
-parameters!(All {
-    /// Only those of this conversation.
-    conversation_id: Option<String>,
-    /// Only those that the last commit of this branch builds on: its name or id, with a
-    /// conversation.
+parameters!(paged CommitsQuery {
+    /// Only commits of this conversation.
+    conversation_id: Option<ConversationId>,
+    /// Only the head of this branch and its ancestors: a name, together with a conversation, or an
+    /// id.
     branch: Option<String>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Commits in a page.
-    limit: Option<u64>,
 });
 
-parameters!(OfConversation {
+parameters!(paged ConversationCommitsQuery {
     /// The conversation.
-    conversation_id: String,
-    /// Only those that the last commit of this branch builds on: its name or id.
+    conversation_id: ConversationId,
+    /// Only the head of this branch and its ancestors, by name or id.
     branch: Option<String>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Commits in a page.
-    limit: Option<u64>,
 });
 
-parameters!(One {
-    /// The commit: its hash, or a prefix of it.
+parameters!(CommitPath {
+    /// The hash of the commit, or a prefix of it.
     commit: String,
-});
-
-parameters!(OnBranch {
-    /// The conversation.
-    conversation_id: String,
-    /// The branch, by name or id.
-    branch: String,
 });
 
 const COMMITTED: &[Link] = &[
@@ -60,29 +47,29 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/commits",
-            about("createCommit", "Seal a stretch of turns with what it is about")
+            about("createCommit", "Create a commit of a range of turns")
                 .also(&[201])
                 .body_required()
                 .links(COMMITTED),
             create,
         )
-        .get("/api/v1/commits", about("listCommits", "Commits, the newest first"), list)
+        .get("/api/v1/commits", about("listCommits", "List commits, newest first"), list)
         .get(
             "/api/v1/conversations/{conversation_id}/commits",
-            about("listConversationCommits", "Commits of a conversation, the newest first"),
+            about("listConversationCommits", "List the commits of a conversation, newest first"),
             of_conversation,
         )
-        .get("/api/v1/commits/{commit}", about("getCommit", "One commit"), get)
+        .get("/api/v1/commits/{commit}", about("getCommit", "Retrieve a commit"), get)
         .route(
             Method::POST,
             "/api/v1/commits/{commit}/signature",
-            about("signCommit", "Keep a signature of its hash").body_required(),
+            about("signCommit", "Store the signature of a commit").body_required(),
             sign,
         )
         .route(
             Method::POST,
             "/api/v1/merges",
-            about("mergeBranches", "Bring what was learned on another branch to a branch")
+            about("mergeBranches", "Merge the facts of a branch into another branch")
                 .also(&[201])
                 .conditional()
                 .body_required(),
@@ -91,7 +78,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/branches/{branch}/resolutions",
-            about("resolveConflicts", "Decide what a merge could not decide")
+            about("resolveConflicts", "Resolve the conflicts of a merge")
                 .also(&[201])
                 .conditional()
                 .body_required()
@@ -100,88 +87,90 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn create(asked: &Asked, _: OnlyProject, body: bodies::NewCommit) -> Answered<Answer<CommitView>> {
-    let mut request = body.into_request(asked.engine().limits())?;
-    let call = without_secrets(asked, [&mut request.message], []);
-    Ok(Reply::created(answer(asked, asked.engine().commit(&call, request)?)))
+fn create(
+    context: &RequestContext,
+    _: ProjectQuery,
+    mut request: NewCommit,
+) -> ApiResult<Answer<CommitView>> {
+    let call = redacted(context, [&mut request.message], []);
+    context.created(context.engine().commit(&call, request)?)
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<CommitView>> {
-    let limits = asked.engine().limits();
-    let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
-    found(asked, id, query.branch, (query.cursor, query.limit))
+fn list(context: &RequestContext, query: CommitsQuery) -> ApiResult<List<CommitView>> {
+    let page = query.page();
+    let wanted = CommitQuery { conversation: query.conversation_id, branch: query.branch };
+    found(context, wanted, page)
 }
 
-fn of_conversation(asked: &Asked, query: OfConversation, _: NoBody) -> Answered<List<CommitView>> {
-    let id = conversation(&query.conversation_id, asked.engine().limits())?;
-    found(asked, Some(id), query.branch, (query.cursor, query.limit))
+fn of_conversation(
+    context: &RequestContext,
+    query: ConversationCommitsQuery,
+) -> ApiResult<List<CommitView>> {
+    let page = query.page();
+    let wanted = CommitQuery { conversation: Some(query.conversation_id), branch: query.branch };
+    found(context, wanted, page)
 }
 
-fn found(
-    asked: &Asked,
-    conversation: Option<ConversationId>,
-    branch: Option<String>,
-    (cursor, limit): (Option<String>, Option<u64>),
-) -> Answered<List<CommitView>> {
-    let (query, page) = (CommitQuery { conversation, branch }, page(cursor, limit)?);
-    Ok(Reply::ok(answer(asked, asked.engine().commits(&asked.call, query, page)?)))
+fn found(context: &RequestContext, query: CommitQuery, page: Page) -> ApiResult<List<CommitView>> {
+    context.ok(context.engine().commits(&context.call, query, page)?)
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<CommitView>> {
-    let found = asked.engine().commit_by_hash(&asked.call, &path.commit)?;
-    Ok(Reply::ok(answer(asked, found)))
+fn get(context: &RequestContext, path: CommitPath) -> ApiResult<Answer<CommitView>> {
+    context.ok(context.engine().commit_by_hash(&context.call, &path.commit)?)
 }
 
-fn sign(asked: &Asked, path: One, body: bodies::SignCommit) -> Answered<Answer<CommitView>> {
+fn sign(
+    context: &RequestContext,
+    path: CommitPath,
+    body: SignCommit,
+) -> ApiResult<Answer<CommitView>> {
     let (key, value) = (&body.public_key, &body.value);
-    let signed = asked.engine().sign_commit(&asked.call, &path.commit, key, value)?;
-    Ok(Reply::ok(answer(asked, signed)))
+    context.ok(context.engine().sign_commit(&context.call, &path.commit, key, value)?)
 }
 
-fn merge(asked: &Asked, _: OnlyProject, body: bodies::Merge) -> Answered<Answer<Merged>> {
-    let mut request = body.into_request(asked.engine().limits())?;
+fn merge(
+    context: &RequestContext,
+    _: ProjectQuery,
+    mut request: MergeBranches,
+) -> ApiResult<Answer<Merged>> {
     let summary = match &mut request.summary {
-        Summary::Text(words) => Some(words),
+        Summary::Text(text) => Some(text),
         Summary::None | Summary::Generated => None,
     };
-    let call = without_secrets(asked, request.message.iter_mut().chain(summary), []);
-    let done = asked.engine().merge(&call, request)?;
-    Ok(Reply::made(done.commit.is_some(), answer(asked, done)))
+    let call = redacted(context, request.message.iter_mut().chain(summary), []);
+    let done = context.engine().merge(&call, request)?;
+    context.made(done.commit.is_some(), done)
 }
 
 fn resolve(
-    asked: &Asked,
-    path: OnBranch,
-    body: bodies::ResolveConflicts,
-) -> Answered<Answer<CommitView>> {
-    let limits = asked.engine().limits();
-    let mut request = body.into_request(&path.conversation_id, &path.branch, limits)?;
+    context: &RequestContext,
+    path: BranchPath,
+    mut request: ResolveConflicts,
+) -> ApiResult<Answer<CommitView>> {
+    request.conversation = path.conversation_id;
+    request.branch = Some(path.branch);
     let values = request.decisions.iter_mut().filter_map(|one| match &mut one.take {
         Take::Value(value) => Some(value),
         Take::Side(_) | Take::Nothing => None,
     });
-    let call = without_secrets(asked, &mut request.message, values);
-    let made = asked.engine().resolve_conflicts(&call, request)?;
-    Ok(Reply::created(answer(asked, made)))
+    let call = redacted(context, &mut request.message, values);
+    context.created(context.engine().resolve_conflicts(&call, request)?)
 }
 
-/// The call, with a note of the secrets that were taken out of what is about to be sealed, where
-/// the server takes them out.
-fn without_secrets<'a>(
-    asked: &Asked,
+/// Redacts texts and values before they are sealed, if the server redacts.
+fn redacted<'a>(
+    context: &RequestContext,
     texts: impl IntoIterator<Item = &'a mut String>,
     values: impl IntoIterator<Item = &'a mut Json>,
 ) -> Call {
-    let mut redacted = Redacted::new();
-    if asked.app.options.redact {
+    context.redacting(|redacted| {
         for text in texts {
-            add(&mut redacted, redact::string(text));
+            add(redacted, redact::string(text));
         }
         for value in values {
             let (clean, found) = redact::value(value.clone());
             *value = clean;
-            add(&mut redacted, found);
+            add(redacted, found);
         }
-    }
-    asked.call.clone().with_redacted(redacted)
+    })
 }

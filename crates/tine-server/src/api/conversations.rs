@@ -1,19 +1,23 @@
 //! Projects and conversations.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::{Answer, ConversationView, Derived, Listing, ProjectView, Purged};
-use tine_core::ErrorKind;
-use tine_engine::{ConversationPatch, Purge, PurgeTarget, RecentQuery};
+use tine_api::bodies::{Archive, NewProject, PurgeBody};
+use tine_api::{
+    Answer, ConversationPatch, ConversationView, Derive, Derived, Listing, NewConversation,
+    ProjectView, Purge, PurgeTarget, Purged,
+};
+use tine_core::{ErrorKind, ProjectId};
+use tine_engine::RecentQuery;
 
-use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
+use super::{ConversationPath, List, NoParameters, ProjectQuery, parameters};
+use crate::access::Access;
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Parameters, Reply, Routes};
+use crate::route::{ApiResult, Parameters, Reply, RequestContext, Routes};
 
 const TAG: &str = "Conversations";
 
-const GO_ON: &[Link] = &[
+const CREATED: &[Link] = &[
     Link {
         to: "getConversation",
         parameter: "conversation_id",
@@ -31,186 +35,186 @@ const GO_ON: &[Link] = &[
     },
 ];
 
-parameters!(One {
-    /// The conversation.
-    conversation_id: String,
-});
-
-/// A project by its place in the path.
+/// The path of a project.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProjectPath {
     /// The project.
-    project: String,
+    project: ProjectId,
 }
 
 impl Parameters for ProjectPath {
-    fn project_id(&self) -> Option<&str> {
+    fn project_id(&self) -> Option<&ProjectId> {
         Some(&self.project)
     }
 }
 
-parameters!(Conversations {
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Rows in a page.
-    limit: Option<u64>,
-    /// Also hidden ones.
+parameters!(paged ConversationsQuery {
+    /// Whether to include archived conversations.
     archived: Option<bool>,
-    /// In which order; as they were made without it.
-    order: Option<Order>,
-    /// With the order `activity`: only those whose title or id has each of these words somewhere.
+    /// The order of the list; `made` by default.
+    order: Option<ConversationOrder>,
+    /// Only conversations whose title or id contains each of these words, ignoring case. Needs
+    /// `order=activity`.
     q: Option<String>,
-    /// With the order `activity`: only those whose metadata has this among its `tags`.
+    /// Only conversations with this tag in the `tags` of their metadata. Needs `order=activity`.
     tag: Option<String>,
 });
 
 /// An order of conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Order {
-    /// As they were made.
+#[schemars(rename = "Order")]
+pub(crate) enum ConversationOrder {
+    /// In order of creation.
     Made,
-    /// The one that people were last at first; an import counts when the last of it was said.
+    /// Most recently active first. An imported conversation counts from its last message.
     Activity,
 }
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
+    let projects = |id, summary| Operation::new("Projects", id, summary);
     routes
         .route(
             Method::POST,
             "/api/v1/projects",
-            Operation::new("Projects", "createProject", "Make a project, or find it")
+            projects("createProject", "Create a project, or return the existing one")
                 .also(&[201])
                 .body_required(),
             create_project,
         )
-        .get(
-            "/api/v1/projects",
-            Operation::new("Projects", "listProjects", "List projects"),
-            list_projects,
-        )
+        .get("/api/v1/projects", projects("listProjects", "List projects"), list_projects)
         .get(
             "/api/v1/projects/{project}",
-            Operation::new("Projects", "getProject", "One project"),
+            projects("getProject", "Retrieve a project"),
             get_project,
         )
         .route(
             Method::POST,
             "/api/v1/conversations",
-            about("createConversation", "Begin a conversation").also(&[201]).links(GO_ON),
+            about("createConversation", "Create a conversation").also(&[201]).links(CREATED),
             create,
         )
         .get("/api/v1/conversations", about("listConversations", "List conversations"), list)
         .get(
             "/api/v1/conversations/{conversation_id}",
-            about("getConversation", "One conversation"),
+            about("getConversation", "Retrieve a conversation"),
             get,
         )
         .route(
             Method::PATCH,
             "/api/v1/conversations/{conversation_id}",
-            about("patchConversation", "Change title, metadata or visibility"),
+            about("patchConversation", "Update the title, metadata or visibility"),
             patch,
         )
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/derive",
-            about("deriveConversation", "Take it over under another system prompt").also(&[201]),
+            about("deriveConversation", "Copy a conversation with another system prompt")
+                .also(&[201]),
             derive,
         )
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/archive",
-            about("archiveConversation", "Hide it from lists, or show it again"),
+            about("archiveConversation", "Archive or unarchive a conversation"),
             archive,
         )
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/purge",
-            about("purgeConversation", "Erase everything that it says, for ever"),
+            about("purgeConversation", "Permanently erase the content of a conversation"),
             purge,
         )
 }
 
-fn create_project(asked: &Asked, _: Nowhere, _: bodies::NewProject) -> Answered<ProjectView> {
-    let (project, new) = asked.engine().create_project(asked.project())?;
+fn create_project(
+    context: &RequestContext,
+    _: NoParameters,
+    body: NewProject,
+) -> ApiResult<ProjectView> {
+    context.caller.check(&body.project_id, Access::Write)?;
+    let (project, new) = context.engine().create_project(&body.project_id)?;
     Ok(Reply::made(new, project))
 }
 
-fn list_projects(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Listing<ProjectView>> {
-    let only = asked.caller.only_project();
-    let mut found = asked.engine().projects()?;
+fn list_projects(context: &RequestContext, _: NoParameters) -> ApiResult<Listing<ProjectView>> {
+    let only = context.caller.only_project();
+    let mut found = context.engine().projects()?;
     found.retain(|project| only.as_ref().is_none_or(|only| *only == project.id));
-    Ok(Reply::ok(Listing::all(found.into_iter().collect())))
+    Ok(Reply::ok(Listing::all(found)))
 }
 
-fn get_project(asked: &Asked, _: ProjectPath, _: NoBody) -> Answered<ProjectView> {
-    Ok(Reply::ok(asked.engine().project(asked.project())?))
+fn get_project(context: &RequestContext, _: ProjectPath) -> ApiResult<ProjectView> {
+    Ok(Reply::ok(context.engine().project(context.project())?))
 }
 
 fn create(
-    asked: &Asked,
-    _: OnlyProject,
-    body: bodies::NewConversation,
-) -> Answered<Answer<ConversationView>> {
-    let request = body.into_request(asked.engine().limits())?;
-    let made = asked.engine().create_conversation(&asked.call, request)?;
-    Ok(Reply::created(answer(asked, made)))
+    context: &RequestContext,
+    _: ProjectQuery,
+    request: NewConversation,
+) -> ApiResult<Answer<ConversationView>> {
+    context.created(context.engine().create_conversation(&context.call, request)?)
 }
 
-fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<ConversationView>> {
-    let archived = query.archived.unwrap_or(false);
-    let page = page(query.cursor, query.limit)?;
-    let found = match query.order.unwrap_or(Order::Made) {
-        Order::Made if query.q.is_some() || query.tag.is_some() => {
+fn list(context: &RequestContext, query: ConversationsQuery) -> ApiResult<List<ConversationView>> {
+    let (page, include_archived) = (query.page(), query.archived.unwrap_or(false));
+    let order = query.order.unwrap_or(ConversationOrder::Made);
+    let found = match order {
+        ConversationOrder::Made if query.q.is_some() || query.tag.is_some() => {
             let why = "`q` and `tag` need `order=activity`";
             return Err(Problem::new(ErrorKind::Invalid, why));
         }
-        Order::Made => asked.engine().conversations(&asked.call, archived, page)?,
-        Order::Activity => {
+        ConversationOrder::Made => {
+            context.engine().conversations(&context.call, include_archived, page)?
+        }
+        ConversationOrder::Activity => {
             let (words, tag) = (query.q, query.tag);
-            let recent = RecentQuery { include_archived: archived, words, tag, metadata: None };
-            asked.engine().recent_conversations(&asked.call, &recent, page)?
+            let recent = RecentQuery { include_archived, words, tag, metadata: None };
+            context.engine().recent_conversations(&context.call, &recent, page)?
         }
     };
-    Ok(Reply::ok(answer(asked, found)))
+    context.ok(found)
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<ConversationView>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().conversation(&asked.call, &id)?)))
+fn get(context: &RequestContext, path: ConversationPath) -> ApiResult<Answer<ConversationView>> {
+    context.ok(context.engine().conversation(&context.call, &path.conversation_id)?)
 }
 
 fn patch(
-    asked: &Asked,
-    path: One,
-    body: bodies::ConversationPatch,
-) -> Answered<Answer<ConversationView>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let patch = body.into_request(asked.engine().limits())?;
-    let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
-    Ok(Reply::ok(answer(asked, done)))
+    context: &RequestContext,
+    path: ConversationPath,
+    patch: ConversationPatch,
+) -> ApiResult<Answer<ConversationView>> {
+    let (engine, id) = (context.engine(), &path.conversation_id);
+    context.ok(engine.patch_conversation(&context.call, id, patch)?)
 }
 
-fn derive(asked: &Asked, path: One, body: bodies::Derive) -> Answered<Answer<Derived>> {
-    let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
-    let done = asked.engine().derive(&asked.call, request)?;
-    Ok(Reply::made(done.created, answer(asked, done)))
+fn derive(
+    context: &RequestContext,
+    path: ConversationPath,
+    request: Derive,
+) -> ApiResult<Answer<Derived>> {
+    let request = Derive { conversation: path.conversation_id, ..request };
+    let done = context.engine().derive(&context.call, request)?;
+    context.made(done.created, done)
 }
 
-fn archive(asked: &Asked, path: One, body: bodies::Archive) -> Answered<Answer<ConversationView>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+fn archive(
+    context: &RequestContext,
+    path: ConversationPath,
+    body: Archive,
+) -> ApiResult<Answer<ConversationView>> {
     let archived = Some(body.archived.unwrap_or(true));
-    let patch = ConversationPatch { archived, ..ConversationPatch::default() };
-    let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
-    Ok(Reply::ok(answer(asked, done)))
+    patch(context, path, ConversationPatch { archived, ..ConversationPatch::default() })
 }
 
-fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let request = Purge { target: PurgeTarget::Conversation(id), confirm: body.confirm };
-    let done = asked.engine().purge(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, done)))
+fn purge(
+    context: &RequestContext,
+    path: ConversationPath,
+    body: PurgeBody,
+) -> ApiResult<Answer<Purged>> {
+    let target = PurgeTarget::Conversation(path.conversation_id);
+    context.ok(context.engine().purge(&context.call, Purge { target, confirm: body.confirm })?)
 }

@@ -1,77 +1,67 @@
-//! Entities: what holds of them, since when, and by which bytes.
+//! Entities: their current and past fields, and the evidence for them.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::{Answer, EntityView, FieldProvenance, Listing, ObservationView, TimelineEntry};
-use tine_core::EntityId;
-use tine_engine::{AsOf, EntityQuery};
+use tine_api::bodies::{Nothing, moment};
+use tine_api::{
+    Answer, AsOf, Correct, EntityQuery, EntityView, FieldProvenance, Merge, ObservationView,
+    Separate, TimelineEntry,
+};
+use tine_core::{ConversationId, EntityId, Timestamp};
 
-use super::{List, answer, conversation, id, page, parameters};
+use super::{List, parameters};
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Entities";
 
-parameters!(All {
-    /// Only those of a type.
+parameters!(paged EntitiesQuery {
+    /// Only entities of this type.
     entity_type: Option<String>,
-    /// Only those whose fields hold these words.
+    /// Only entities whose fields contain these words.
     q: Option<String>,
-    /// Deleted ones too.
+    /// Whether to include deleted entities.
     deleted: Option<bool>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Entities in a page.
-    limit: Option<u64>,
 });
 
-parameters!(One {
-    /// The entity's id.
-    entity: String,
+parameters!(EntityPath {
+    /// The id of the entity.
+    entity: EntityId,
 });
 
-parameters!(OneAsOf {
-    /// The entity's id.
-    entity: String,
-    /// Only what was observed by then: a time or a day.
+parameters!(EntityAsOf {
+    /// The id of the entity.
+    entity: EntityId,
+    /// Only what was observed by this time or day.
     at: Option<String>,
-    /// Only what was stored by then: a time or a day.
+    /// Only what was stored by this time or day.
     at_stored: Option<String>,
 });
 
-parameters!(OfTurn {
+parameters!(SlotsQuery {
     /// The conversation.
-    conversation_id: String,
+    conversation_id: ConversationId,
     /// The host's id of the turn.
     turn_id: String,
 });
 
-parameters!(Observed {
-    /// The entity's id.
-    entity: String,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Observations in a page.
-    limit: Option<u64>,
+parameters!(paged ObservationsQuery {
+    /// The id of the entity.
+    entity: EntityId,
 });
 
-parameters!(OneField {
-    /// The entity's id.
-    entity: String,
+parameters!(ProvenanceQuery {
+    /// The id of the entity.
+    entity: EntityId,
     /// Only this field.
     field: Option<String>,
 });
 
-parameters!(Dated {
-    /// Not earlier than this time or day.
+parameters!(paged TimelineQuery {
+    /// The earliest time or day.
     from: Option<String>,
-    /// Earlier than this time or day.
+    /// Only entries before this time or day.
     to: Option<String>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Entries in a page.
-    limit: Option<u64>,
 });
 
 const OBSERVED: &[Link] =
@@ -82,33 +72,33 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get(
             "/api/v1/entities",
-            about("listEntities", "Entities type by type, in the order they were first seen"),
+            about("listEntities", "List entities by type, in order of first observation"),
             list,
         )
         .get(
             "/api/v1/entities/{entity}",
-            about("getEntity", "What holds of an entity, now or at a time"),
+            about("getEntity", "Retrieve an entity, now or at a point in time"),
             get,
         )
         .get(
             "/api/v1/conversations/{conversation_id}/slots",
-            about("listSlots", "The messages that a host stored under its id of a turn"),
+            about("listSlots", "List the messages that a host stored under one of its turn ids"),
             slots,
         )
         .get(
             "/api/v1/entities/{entity}/observations",
-            about("listObservations", "Everything that was ever observed of it"),
+            about("listObservations", "List all observations of an entity"),
             observations,
         )
         .get(
             "/api/v1/entities/{entity}/provenance",
-            about("getFieldProvenance", "The way from each value back to the bytes"),
+            about("getFieldProvenance", "Trace the value of each field back to its source"),
             provenance,
         )
         .route(
             Method::POST,
             "/api/v1/entities/{entity}/corrections",
-            about("correctEntity", "Say what is right")
+            about("correctEntity", "Correct fields of an entity")
                 .also(&[201])
                 .body_required()
                 .example(r#"{"fields": {"name": "Alice Chen"}}"#)
@@ -118,7 +108,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/entities/{entity}/merge",
-            about("mergeEntity", "Make two entities one")
+            about("mergeEntity", "Merge an entity into another")
                 .body_required()
                 .example(r#"{"into": "ent_00000000000000000000000000000000"}"#),
             merge,
@@ -126,101 +116,109 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/entities/{entity}/separate",
-            about("separateEntity", "Make one entity two")
+            about("separateEntity", "Split an entity in two")
                 .body_required()
                 .example(r#"{"observations": ["obs_00000000000000000000000000000000_1"]}"#),
             separate,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/entities/{entity}",
-            about("deleteEntity", "Hide it from listings"),
+            about("deleteEntity", "Hide an entity from listings"),
             delete,
         )
         .route(
             Method::POST,
             "/api/v1/entities/{entity}/restore",
-            about("restoreEntity", "Show it again"),
+            about("restoreEntity", "Show a deleted entity in listings again"),
             restore,
         )
-        .get("/api/v1/timeline", about("getTimeline", "What has a date, in order"), timeline)
+        .get("/api/v1/timeline", about("getTimeline", "List dated facts, in order"), timeline)
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<EntityView>> {
+fn list(context: &RequestContext, query: EntitiesQuery) -> ApiResult<List<EntityView>> {
+    let page = query.page();
     let wanted = EntityQuery {
         entity_type: query.entity_type,
         text: query.q,
         deleted: query.deleted.unwrap_or(false),
     };
-    let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().entities(&asked.call, wanted, page)?)))
+    context.ok(context.engine().entities(&context.call, wanted, page)?)
 }
 
-fn get(asked: &Asked, query: OneAsOf, _: NoBody) -> Answered<Answer<EntityView>> {
-    let moment = |what, text: Option<&str>| text.map(|text| bodies::moment(what, text)).transpose();
+/// Parses an optional time or day.
+fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+    Ok(text.map(|text| moment(field, text)).transpose()?)
+}
+
+fn get(context: &RequestContext, query: EntityAsOf) -> ApiResult<Answer<EntityView>> {
     let as_of = AsOf {
-        observed: moment("at", query.at.as_deref())?,
-        stored: moment("at_stored", query.at_stored.as_deref())?,
+        observed: time("at", query.at.as_deref())?,
+        stored: time("at_stored", query.at_stored.as_deref())?,
     };
-    let entity = id(&query.entity)?;
-    Ok(Reply::ok(answer(asked, asked.engine().entity(&asked.call, entity, as_of)?)))
+    context.ok(context.engine().entity(&context.call, query.entity, as_of)?)
 }
 
-fn slots(asked: &Asked, query: OfTurn, _: NoBody) -> Answered<List<EntityView>> {
-    let within = conversation(&query.conversation_id, asked.engine().limits())?;
-    let found = asked.engine().slots(&asked.call, &within, &query.turn_id)?;
-    let items = found.into_iter().collect();
-    Ok(Reply::ok(answer(asked, Listing::all(items))))
+fn slots(context: &RequestContext, query: SlotsQuery) -> ApiResult<List<EntityView>> {
+    let (conversation, turn) = (&query.conversation_id, &query.turn_id);
+    context.list(context.engine().slots(&context.call, conversation, turn)?)
 }
 
-fn observations(asked: &Asked, query: Observed, _: NoBody) -> Answered<List<ObservationView>> {
-    let (entity, page) = (id(&query.entity)?, page(query.cursor, query.limit)?);
-    Ok(Reply::ok(answer(asked, asked.engine().observations(&asked.call, entity, page)?)))
+fn observations(
+    context: &RequestContext,
+    query: ObservationsQuery,
+) -> ApiResult<List<ObservationView>> {
+    let page = query.page();
+    context.ok(context.engine().observations(&context.call, query.entity, page)?)
 }
 
-fn provenance(asked: &Asked, query: OneField, _: NoBody) -> Answered<List<FieldProvenance>> {
-    let (entity, field) = (id(&query.entity)?, query.field.as_deref());
-    let found = asked.engine().field_provenance(&asked.call, entity, field)?;
-    let items = found.into_iter().collect();
-    Ok(Reply::ok(answer(asked, Listing::all(items))))
+fn provenance(
+    context: &RequestContext,
+    query: ProvenanceQuery,
+) -> ApiResult<List<FieldProvenance>> {
+    let field = query.field.as_deref();
+    context.list(context.engine().field_provenance(&context.call, query.entity, field)?)
 }
 
-fn correct(asked: &Asked, path: One, body: bodies::Correct) -> Answered<Answer<ObservationView>> {
-    let request = body.into_request(id(&path.entity)?, asked.engine().limits())?;
-    Ok(Reply::created(answer(asked, asked.engine().correct(&asked.call, request)?)))
+fn correct(
+    context: &RequestContext,
+    path: EntityPath,
+    request: Correct,
+) -> ApiResult<Answer<ObservationView>> {
+    let request = Correct { entity: path.entity, ..request };
+    context.created(context.engine().correct(&context.call, request)?)
 }
 
-fn merge(asked: &Asked, path: One, body: bodies::MergeEntity) -> Answered<Answer<EntityView>> {
-    let request = body.into_request(id(&path.entity)?)?;
-    Ok(Reply::ok(answer(asked, asked.engine().merge_entities(&asked.call, request)?)))
+fn merge(
+    context: &RequestContext,
+    path: EntityPath,
+    request: Merge,
+) -> ApiResult<Answer<EntityView>> {
+    let request = Merge { from: path.entity, ..request };
+    context.ok(context.engine().merge_entities(&context.call, request)?)
 }
 
 fn separate(
-    asked: &Asked,
-    path: One,
-    body: bodies::SeparateEntity,
-) -> Answered<Answer<EntityView>> {
-    let request = body.into_request(id(&path.entity)?)?;
-    Ok(Reply::ok(answer(asked, asked.engine().separate_entity(&asked.call, request)?)))
+    context: &RequestContext,
+    path: EntityPath,
+    request: Separate,
+) -> ApiResult<Answer<EntityView>> {
+    let request = Separate { entity: path.entity, ..request };
+    context.ok(context.engine().separate_entity(&context.call, request)?)
 }
 
-fn set_deleted(asked: &Asked, entity: &str, deleted: bool) -> Result<EntityView, Problem> {
-    let entity: EntityId = id(entity)?;
-    Ok(asked.engine().set_entity_deleted(&asked.call, entity, deleted)?)
+fn delete(context: &RequestContext, path: EntityPath) -> ApiResult<Answer<EntityView>> {
+    context.ok(context.engine().set_entity_deleted(&context.call, path.entity, true)?)
 }
 
-fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<EntityView>> {
-    Ok(Reply::ok(answer(asked, set_deleted(asked, &path.entity, true)?)))
+fn restore(
+    context: &RequestContext,
+    path: EntityPath,
+    _: Nothing,
+) -> ApiResult<Answer<EntityView>> {
+    context.ok(context.engine().set_entity_deleted(&context.call, path.entity, false)?)
 }
 
-fn restore(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<EntityView>> {
-    Ok(Reply::ok(answer(asked, set_deleted(asked, &path.entity, false)?)))
-}
-
-fn timeline(asked: &Asked, query: Dated, _: NoBody) -> Answered<List<TimelineEntry>> {
-    let moment = |what, text: Option<&str>| text.map(|text| bodies::moment(what, text)).transpose();
-    let from = moment("from", query.from.as_deref())?;
-    let to = moment("to", query.to.as_deref())?;
-    let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().timeline(&asked.call, from, to, page)?)))
+fn timeline(context: &RequestContext, query: TimelineQuery) -> ApiResult<List<TimelineEntry>> {
+    let (from, to) = (time("from", query.from.as_deref())?, time("to", query.to.as_deref())?);
+    context.ok(context.engine().timeline(&context.call, from, to, query.page())?)
 }

@@ -1,84 +1,74 @@
 //! Runs of interpreters over sources.
 
 use std::time::{Duration, Instant};
-use tine_api::{Answer, Listing, Prompt, QueueStatus, RunComparison};
 
 use axum::http::Method;
-use tine_api::bodies;
+use tine_api::bodies::{InterpretSource, Nothing};
+use tine_api::{
+    Answer, InterpretationView, Listing, Prompt, QueueStatus, Reinterpret, RunComparison, RunPair,
+    RunQuery,
+};
 use tine_core::{Digest, ErrorKind, InterpretationId, SourceId};
-use tine_engine::{InterpretationView, RunPair, RunQuery};
 
-use super::{List, OnlyProject, answer, id, page, parameters};
+use super::{List, ProjectQuery, SourcePath, parameters};
 use crate::access::Access;
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, Reply, RequestContext, Routes};
 
 const TAG: &str = "Interpretations";
 
-/// How long somebody who may not do a run waits for those who do.
+/// How long a read-only caller waits for a run that others perform.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// How often such a one looks.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often such a caller's request checks the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What an answer holds besides.
+/// Additional parts of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum WithBytes {
-    /// The bytes of request and response.
+#[schemars(rename = "WithBytes")]
+pub(crate) enum RunDetail {
+    /// The bytes of the request to the model and of its response.
     Bytes,
 }
 
-parameters!(One {
-    /// The run's id.
-    interpretation: String,
-    /// What the answer holds besides.
-    include: Option<WithBytes>,
-    /// Whether the answer comes when the run has ended.
+parameters!(RunQueryParameters {
+    /// The id of the run.
+    interpretation: InterpretationId,
+    /// Additional parts to include in the answer.
+    include: Option<RunDetail>,
+    /// Whether to answer only once the run has ended.
     wait: Option<bool>,
 });
 
-parameters!(Named {
-    /// The run's id.
-    interpretation: String,
+parameters!(RunPath {
+    /// The id of the run.
+    interpretation: InterpretationId,
 });
 
-parameters!(Compared {
-    /// The earlier run's id.
-    interpretation: String,
-    /// The later run's id.
-    with: String,
+parameters!(RunComparisonQuery {
+    /// The id of the earlier run.
+    interpretation: InterpretationId,
+    /// The id of the later run.
+    with: InterpretationId,
 });
 
-parameters!(All {
-    /// Only those that wait or work.
+parameters!(paged RunsQuery {
+    /// Only runs that are queued or running.
     open: Option<bool>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Runs in a page.
-    limit: Option<u64>,
 });
 
-parameters!(OfSource {
-    /// The source's id.
-    source: String,
-    /// Only those that wait or work.
+parameters!(paged SourceRunsQuery {
+    /// The id of the source.
+    source: SourceId,
+    /// Only runs that are queued or running.
     open: Option<bool>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Runs in a page.
-    limit: Option<u64>,
 });
 
-parameters!(Over {
-    /// The source's id.
-    source: String,
-});
-
-parameters!(PromptNamed {
-    /// The prompt's hash, as runs name it.
-    hash: String,
+parameters!(PromptPath {
+    /// The hash of the prompt, as runs name it.
+    hash: Digest,
 });
 
 const RUN: &[Link] = &[Link {
@@ -92,13 +82,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get(
             "/api/v1/interpretations",
-            about("listInterpretations", "Runs in the order in which they were asked for"),
+            about("listInterpretations", "List runs, in the order in which they were requested"),
             list,
         )
         .route(
             Method::POST,
             "/api/v1/interpretations",
-            about("reinterpret", "Read sources again; old runs stay")
+            about("reinterpret", "Interpret sources again; earlier runs are kept")
                 .also(&[201])
                 .body_required()
                 .example(r#"{"mime_type": "text/plain", "failed": true}"#),
@@ -106,137 +96,138 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .get(
             "/api/v1/interpretations/queue",
-            about("getInterpretationQueue", "What waits and works, and who can be asked"),
+            about("getInterpretationQueue", "Retrieve the queue and the available interpreters"),
             queue,
         )
-        .get("/api/v1/interpretations/{interpretation}", about("getInterpretation", "One run"), get)
+        .get(
+            "/api/v1/interpretations/{interpretation}",
+            about("getInterpretation", "Retrieve a run"),
+            get,
+        )
         .route(
             Method::POST,
             "/api/v1/interpretations/{interpretation}/retry",
-            about("retryInterpretation", "Try a failed run again").also(&[201]).links(RUN),
+            about("retryInterpretation", "Retry a failed run").also(&[201]).links(RUN),
             retry,
         )
         .get(
             "/api/v1/interpretations/{interpretation}/compare",
-            about("compareInterpretations", "How two runs differ in what they found"),
+            about("compareInterpretations", "Compare the findings of two runs"),
             compare,
         )
         .get(
             "/api/v1/sources/{source}/interpretations",
-            about("listSourceInterpretations", "The runs over a source"),
+            about("listSourceInterpretations", "List the runs over a source"),
             of_source,
         )
         .route(
             Method::POST,
             "/api/v1/sources/{source}/interpretations",
-            about("interpretSource", "Read a source again; old runs stay")
+            about("interpretSource", "Interpret a source again; earlier runs are kept")
                 .also(&[201])
                 .example(r#"{"interpreter": "rules", "wait": true}"#)
                 .links(RUN),
             interpret,
         )
-        .get("/api/v1/prompts/{hash}", about("getPrompt", "A prompt by its hash"), prompt)
+        .get("/api/v1/prompts/{hash}", about("getPrompt", "Retrieve a prompt by its hash"), prompt)
 }
 
-fn shown(runs: Vec<InterpretationView>) -> Listing<InterpretationView> {
-    Listing::all(runs.into_iter().collect())
-}
-
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<InterpretationView>> {
+fn list(context: &RequestContext, query: RunsQuery) -> ApiResult<List<InterpretationView>> {
     let wanted = RunQuery { source: None, open: query.open.unwrap_or(false) };
-    let page = page(query.cursor, query.limit)?;
-    let found = asked.engine().interpretations(&asked.call, wanted, page)?;
-    Ok(Reply::ok(answer(asked, found)))
+    context.ok(context.engine().interpretations(&context.call, wanted, query.page())?)
 }
 
-fn of_source(asked: &Asked, query: OfSource, _: NoBody) -> Answered<List<InterpretationView>> {
-    let source: SourceId = id(&query.source)?;
-    let wanted = RunQuery { source: Some(source), open: query.open.unwrap_or(false) };
-    let page = page(query.cursor, query.limit)?;
-    let found = asked.engine().interpretations(&asked.call, wanted, page)?;
-    Ok(Reply::ok(answer(asked, found)))
+fn of_source(
+    context: &RequestContext,
+    query: SourceRunsQuery,
+) -> ApiResult<List<InterpretationView>> {
+    let wanted = RunQuery { source: Some(query.source), open: query.open.unwrap_or(false) };
+    context.ok(context.engine().interpretations(&context.call, wanted, query.page())?)
 }
 
 fn reinterpret(
-    asked: &Asked,
-    _: OnlyProject,
-    body: bodies::Reinterpret,
-) -> Answered<List<InterpretationView>> {
-    let request = body.into_request()?;
-    let _room = asked.room_to_wait(request.wait)?;
-    let made = asked.engine().reinterpret(&asked.call, request)?;
-    asked.app.bell.ring();
-    Ok(Reply::made(!made.is_empty(), answer(asked, shown(made))))
+    context: &RequestContext,
+    _: ProjectQuery,
+    request: Reinterpret,
+) -> ApiResult<List<InterpretationView>> {
+    let _permit = context.wait_permit(request.wait)?;
+    let made = context.engine().reinterpret(&context.call, request)?;
+    context.app.bell.ring();
+    context.made(!made.is_empty(), Listing::all(made))
 }
 
 fn interpret(
-    asked: &Asked,
-    path: Over,
-    body: bodies::InterpretSource,
-) -> Answered<Answer<InterpretationView>> {
-    let request = body.into_request(id(&path.source)?);
-    let _room = asked.room_to_wait(request.wait)?;
-    let made = asked.engine().reinterpret(&asked.call, request)?.pop();
-    asked.app.bell.ring();
+    context: &RequestContext,
+    path: SourcePath,
+    body: InterpretSource,
+) -> ApiResult<Answer<InterpretationView>> {
+    let request = body.into_request(path.source);
+    let _permit = context.wait_permit(request.wait)?;
+    let made = context.engine().reinterpret(&context.call, request)?.pop();
+    context.app.bell.ring();
     let made = made.ok_or_else(|| Problem::new(ErrorKind::Internal, "the run was not queued"))?;
-    Ok(Reply::created(answer(asked, made)))
+    context.created(made)
 }
 
-fn queue(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<Answer<QueueStatus>> {
-    Ok(Reply::ok(answer(asked, asked.engine().interpretation_queue(&asked.call)?)))
+fn queue(context: &RequestContext, _: ProjectQuery) -> ApiResult<Answer<QueueStatus>> {
+    context.ok(context.engine().interpretation_queue(&context.call)?)
 }
 
-fn get(asked: &Asked, query: One, _: NoBody) -> Answered<Answer<InterpretationView>> {
-    let run = id(&query.interpretation)?;
+fn get(
+    context: &RequestContext,
+    query: RunQueryParameters,
+) -> ApiResult<Answer<InterpretationView>> {
+    let run = query.interpretation;
     let found = match query.wait.unwrap_or(false) {
-        true => ended(asked, run)?,
-        false => asked.engine().interpretation(&asked.call, run)?,
+        true => ended(context, run)?,
+        false => context.engine().interpretation(&context.call, run)?,
     };
-    let told = match query.include {
-        Some(WithBytes::Bytes) => found,
-        None => InterpretationView::without_bytes(found),
-    };
-    Ok(Reply::ok(answer(asked, told)))
+    context.ok(match query.include {
+        Some(RunDetail::Bytes) => found,
+        None => found.without_bytes(),
+    })
 }
 
-/// A run when it has ended. Only who may change something does it meanwhile.
-fn ended(asked: &Asked, run: InterpretationId) -> Result<InterpretationView, Problem> {
-    let engine = asked.engine();
-    let _room = asked.room_to_wait(true)?;
-    if asked.caller.check_write(Access::Write).is_ok() {
-        return Ok(engine.await_interpretation(&asked.call, run)?);
+/// Waits until a run has ended. Callers who may write perform it meanwhile.
+fn ended(context: &RequestContext, run: InterpretationId) -> Result<InterpretationView, Problem> {
+    let engine = context.engine();
+    let _permit = context.wait_permit(true)?;
+    if context.caller.check_write(Access::Write).is_ok() {
+        return Ok(engine.await_interpretation(&context.call, run)?);
     }
     let since = Instant::now();
     loop {
-        let found = engine.interpretation(&asked.call, run)?;
+        let found = engine.interpretation(&context.call, run)?;
         if !found.status.is_open() {
             return Ok(found);
         }
-        if since.elapsed() > LONGEST_WAIT || *asked.app.stopping.borrow() {
-            return Err(Problem::new(
-                ErrorKind::Busy,
-                format!("{run} is still at work; ask again"),
-            ));
+        if since.elapsed() > LONGEST_WAIT || *context.app.stopping.borrow() {
+            let why = format!("{run} is still running; try again later");
+            return Err(Problem::new(ErrorKind::Busy, why));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-fn retry(asked: &Asked, path: Named, _: bodies::Nothing) -> Answered<Answer<InterpretationView>> {
-    let made = asked.engine().retry_interpretation(&asked.call, id(&path.interpretation)?)?;
-    asked.app.bell.ring();
-    Ok(Reply::created(answer(asked, InterpretationView::without_bytes(made))))
+fn retry(
+    context: &RequestContext,
+    path: RunPath,
+    _: Nothing,
+) -> ApiResult<Answer<InterpretationView>> {
+    let made = context.engine().retry_interpretation(&context.call, path.interpretation)?;
+    context.app.bell.ring();
+    context.created(made.without_bytes())
 }
 
-fn compare(asked: &Asked, query: Compared, _: NoBody) -> Answered<Answer<RunComparison>> {
-    let pair = RunPair { before: id(&query.interpretation)?, after: id(&query.with)? };
-    Ok(Reply::ok(answer(asked, asked.engine().compare_interpretations(&asked.call, pair)?)))
+fn compare(
+    context: &RequestContext,
+    query: RunComparisonQuery,
+) -> ApiResult<Answer<RunComparison>> {
+    let pair = RunPair { before: query.interpretation, after: query.with };
+    context.ok(context.engine().compare_interpretations(&context.call, pair)?)
 }
 
-fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<Prompt>> {
-    let hash: Digest = path.hash.parse().map_err(|error: tine_core::hash::DigestError| {
-        Problem::new(ErrorKind::Invalid, error.to_string())
-    })?;
-    let prompt = asked.engine().prompt(&asked.call, hash)?;
-    Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash.to_hex(), prompt })))
+fn prompt(context: &RequestContext, path: PromptPath) -> ApiResult<Answer<Prompt>> {
+    let prompt = context.engine().prompt(&context.call, path.hash)?;
+    Ok(Reply::ok(context.answer(Prompt { prompt_hash: path.hash.to_hex(), prompt })))
 }

@@ -1,14 +1,14 @@
-//! The routes, one file for each sort of record.
+//! The routes, one file for each kind of record.
 
 mod bookmarks;
 mod branches;
-mod care;
 mod commits;
-mod comparing;
+mod compare;
 mod conversations;
 mod demo;
 mod entities;
 mod interpretations;
+mod maintenance;
 mod models;
 mod operations;
 mod relationships;
@@ -19,116 +19,104 @@ pub(crate) mod sync;
 mod turns;
 mod visited;
 
-use std::str::FromStr;
-use tine_api::{Answer, Listing};
-
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tine_core::{ConversationId, Limits, Name, Reference};
-use tine_engine::{Page, TurnRef};
+use tine_api::{Answer, Listing};
 
-use crate::problem::Problem;
-use crate::route::{Asked, Parameters, Routes};
+use crate::route::{Parameters, Routes};
 
-/// A page of a list.
+/// A page of a list, with its project.
 pub(crate) type List<T> = Answer<Listing<T>>;
 
-/// Every route under `/api/v1`.
+/// Returns every route under `/api/v1`.
 pub(crate) fn routes() -> Routes {
-    let routes = conversations::routes(Routes::new());
-    let routes = demo::routes(routes);
-    let routes = visited::routes(routes);
-    let routes = turns::routes(routes);
-    let routes = branches::routes(routes);
-    let routes = bookmarks::routes(routes);
-    let routes = commits::routes(routes);
-    let routes = comparing::routes(routes);
-    let routes = operations::routes(routes);
-    let routes = models::routes(routes);
-    let routes = search::routes(routes);
-    let routes = store::routes(routes);
-    let routes = sync::routes(routes);
-    let routes = sources::routes(routes);
-    let routes = interpretations::routes(routes);
-    let routes = entities::routes(routes);
-    let routes = relationships::routes(routes);
-    care::routes(routes)
+    [
+        conversations::routes,
+        demo::routes,
+        visited::routes,
+        turns::routes,
+        branches::routes,
+        bookmarks::routes,
+        commits::routes,
+        compare::routes,
+        operations::routes,
+        models::routes,
+        search::routes,
+        store::routes,
+        sync::routes,
+        sources::routes,
+        interpretations::routes,
+        entities::routes,
+        relationships::routes,
+        maintenance::routes,
+    ]
+    .into_iter()
+    .fold(Routes::new(), |routes, add| add(routes))
 }
 
-/// Declares the parameters of a route; a project can be named in all of them.
+/// Declares the parameters of a route. All of them can name a project; `paged` ones also have a
+/// cursor and a limit.
 macro_rules! parameters {
+    (paged $name:ident { $($fields:tt)* }) => {
+        $crate::api::parameters!($name {
+            $($fields)*
+            /// The `next` cursor of the previous page.
+            cursor: Option<String>,
+            /// The maximum number of items to return.
+            #[schemars(with = "Option<u64>")]
+            limit: Option<usize>,
+        });
+
+        impl $name {
+            /// Returns which page is requested.
+            pub(crate) fn page(&self) -> tine_api::Page {
+                tine_api::Page { cursor: self.cursor.clone(), limit: self.limit }
+            }
+        }
+    };
     ($name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
         #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
             $($(#[$meta])* pub(crate) $field: $type,)*
-            /// The project; `default` without it.
-            #[serde(default)]
-            pub(crate) project_id: Option<String>,
+            /// The project; `default` by default.
+            pub(crate) project_id: Option<tine_core::ProjectId>,
         }
 
         impl $crate::route::Parameters for $name {
-            fn project_id(&self) -> Option<&str> {
-                self.project_id.as_deref()
+            fn project_id(&self) -> Option<&tine_core::ProjectId> {
+                self.project_id.as_ref()
             }
         }
     };
 }
 pub(crate) use parameters;
 
-parameters!(OnlyProject {});
+parameters!(ProjectQuery {});
+parameters!(paged PageQuery {});
 
-parameters!(Listed {
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Rows in a page.
-    limit: Option<u64>,
+parameters!(ConversationPath {
+    /// The conversation.
+    conversation_id: tine_core::ConversationId,
 });
 
-impl Listed {
-    pub(crate) fn page(&self) -> Result<Page, Problem> {
-        page(self.cursor.clone(), self.limit)
-    }
-}
+parameters!(BranchPath {
+    /// The conversation.
+    conversation_id: tine_core::ConversationId,
+    /// The branch, by name or id.
+    branch: String,
+});
 
-/// No parameters at all.
+parameters!(SourcePath {
+    /// The id of the source.
+    source: tine_core::SourceId,
+});
+
+/// The parameters of a route that belongs to no project.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nowhere {}
+pub(crate) struct NoParameters {}
 
-impl Parameters for Nowhere {
+impl Parameters for NoParameters {
     const IN_PROJECT: bool = false;
-}
-
-pub(crate) fn page(cursor: Option<String>, limit: Option<u64>) -> Result<Page, Problem> {
-    let limit = limit.map(|limit| tine_api::bodies::size("the limit", limit)).transpose()?;
-    Ok(Page { cursor, limit })
-}
-
-pub(crate) fn conversation(id: &str, limits: &Limits) -> Result<ConversationId, Problem> {
-    Ok(ConversationId::new(id, limits).map_err(tine_engine::Error::from)?)
-}
-
-pub(crate) fn name(text: &str, limits: &Limits) -> Result<Name, Problem> {
-    Ok(Name::new(text, limits).map_err(tine_engine::Error::from)?)
-}
-
-pub(crate) fn reference(text: &str) -> Result<Reference, Problem> {
-    Ok(Reference::parse(text).map_err(tine_engine::Error::from)?)
-}
-
-/// An id of what was learned.
-pub(crate) fn id<T: FromStr<Err: Into<tine_engine::Error>>>(text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| Problem::from(error.into()))
-}
-
-/// A turn by its name, in a conversation where names need one.
-pub(crate) fn turn(asked: &Asked, text: &str, within: Option<&str>) -> Result<TurnRef, Problem> {
-    let conversation = within.map(|id| conversation(id, asked.engine().limits())).transpose()?;
-    Ok(TurnRef { conversation, turn: reference(text)? })
-}
-
-/// An answer with its project.
-pub(crate) fn answer<T>(asked: &Asked, body: T) -> Answer<T> {
-    Answer::new(asked.project(), body)
 }

@@ -1,56 +1,50 @@
-//! Models that answer, and answers that are being given.
+//! Models, and their replies in progress.
 
-use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_api::{Answer, Listing};
 use tine_core::{ErrorKind, TurnId};
 
-use super::{List, Nowhere, OnlyProject, answer, parameters};
+use super::{List, NoParameters, ProjectQuery, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::replies::InWork;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, Reply, RequestContext, Routes};
+use crate::running_replies::RunningReply;
 
 const TAG: &str = "Models";
 
-parameters!(One {
-    /// The turn that the answer becomes.
+parameters!(ReplyPath {
+    /// The id of the turn that the reply becomes.
     turn: String,
 });
 
-/// A model that answers.
+/// A model that can reply.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Model {
-    /// The name by which it is asked for.
+    /// The configured name, which requests use.
     name: String,
-    /// The name of its provider; `tine` is built in.
+    /// The provider; `tine` for built-in models.
     provider: String,
-    /// What its provider calls it.
+    /// The provider's name of the model.
     model: String,
-    /// Whether it answers where none is named.
+    /// Whether this is the default model.
     default: bool,
 }
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
     routes
-        .get(
-            "/api/v1/models",
-            about("listModels", "Models that answer; none where none is configured"),
-            list,
-        )
-        .get("/api/v1/replies", about("listReplies", "Answers that are being given"), replies)
-        .route(
-            Method::DELETE,
+        .get("/api/v1/models", about("listModels", "List the configured models"), list)
+        .get("/api/v1/replies", about("listReplies", "List replies in progress"), replies)
+        .delete(
             "/api/v1/replies/{turn}",
-            about("stopReply", "End an answer; what was said until then is kept"),
+            about("stopReply", "Stop a reply; the text so far is kept"),
             stop,
         )
 }
 
-fn list(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Listing<Model>> {
-    let models = asked.app.options.models.iter().enumerate();
+fn list(context: &RequestContext, _: NoParameters) -> ApiResult<Listing<Model>> {
+    let models = context.app.options.models.iter().enumerate();
     let models = models.map(|(at, (name, model))| Model {
         name: name.clone(),
         provider: model.provider().to_owned(),
@@ -60,16 +54,15 @@ fn list(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Listing<Model>> {
     Ok(Reply::ok(Listing::all(models.collect())))
 }
 
-fn replies(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<List<InWork>> {
-    Ok(Reply::ok(answer(asked, Listing::all(asked.app.replies.of(asked.project())))))
+fn replies(context: &RequestContext, _: ProjectQuery) -> ApiResult<List<RunningReply>> {
+    context.list(context.app.replies.of(context.project()))
 }
 
-fn stop(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<InWork>> {
+fn stop(context: &RequestContext, path: ReplyPath) -> ApiResult<Answer<RunningReply>> {
     let turn: Option<TurnId> = path.turn.parse().ok();
-    let stopped = turn.and_then(|turn| asked.app.replies.stop(asked.project(), turn));
-    let stopped = stopped.ok_or_else(|| {
-        let why = format!("no answer is being given as the turn {}", path.turn);
+    let stopped = turn.and_then(|turn| context.app.replies.stop(context.project(), turn));
+    context.ok(stopped.ok_or_else(|| {
+        let why = format!("there is no reply in progress with the turn id {}", path.turn);
         Problem::new(ErrorKind::NotFound, why)
-    })?;
-    Ok(Reply::ok(answer(asked, stopped)))
+    })?)
 }

@@ -1,56 +1,54 @@
-//! The operation log of a conversation, undoing and redoing.
+//! The operation log of a conversation, undo and redo.
 
 use axum::http::Method;
-use tine_api::bodies;
+use tine_api::bodies::Nothing;
 use tine_api::{Answer, OperationView, Undone};
-use tine_core::ErrorKind;
+use tine_core::{ConversationId, ErrorKind};
 
-use super::{List, answer, conversation, page, parameters};
+use super::{List, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Operations";
 
-parameters!(All {
-    /// The conversation whose log is read.
-    conversation_id: String,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Operations in a page.
-    limit: Option<u64>,
+parameters!(paged OperationsQuery {
+    /// The conversation whose log to list.
+    conversation_id: ConversationId,
 });
 
-parameters!(One {
-    /// The operation's number in the log, or `latest`.
+parameters!(OperationPath {
+    /// The number of the operation in the log, or `latest`.
     operation: String,
-    /// The conversation whose log it is in.
-    conversation_id: String,
+    /// The conversation of the log.
+    conversation_id: ConversationId,
 });
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
     routes
-        .get("/api/v1/operations", about("listOperations", "The log, newest first"), list)
+        .get(
+            "/api/v1/operations",
+            about("listOperations", "List the operations of a conversation, newest first"),
+            list,
+        )
         .route(
             Method::POST,
             "/api/v1/operations/{operation}/undo",
-            about("undoOperation", "Take it back"),
+            about("undoOperation", "Undo an operation"),
             undo,
         )
         .route(
             Method::POST,
             "/api/v1/operations/{operation}/redo",
-            about("redoOperation", "Do it again"),
+            about("redoOperation", "Redo an operation"),
             redo,
         )
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<OperationView>> {
-    let id = conversation(&query.conversation_id, asked.engine().limits())?;
-    let page = page(query.cursor, query.limit)?;
-    let found = asked.engine().operations(&asked.call, &id, page)?;
-    Ok(Reply::ok(answer(asked, found)))
+fn list(context: &RequestContext, query: OperationsQuery) -> ApiResult<List<OperationView>> {
+    let id = &query.conversation_id;
+    context.ok(context.engine().operations(&context.call, id, query.page())?)
 }
 
 fn number(text: &str) -> Result<Option<u64>, Problem> {
@@ -64,14 +62,12 @@ fn number(text: &str) -> Result<Option<u64>, Problem> {
     }
 }
 
-fn undo(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<Undone>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let done = asked.engine().undo(&asked.call, &id, number(&path.operation)?)?;
-    Ok(Reply::ok(answer(asked, done)))
+fn undo(context: &RequestContext, path: OperationPath, _: Nothing) -> ApiResult<Answer<Undone>> {
+    let (id, operation) = (&path.conversation_id, number(&path.operation)?);
+    context.ok(context.engine().undo(&context.call, id, operation)?)
 }
 
-fn redo(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<Undone>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let done = asked.engine().redo(&asked.call, &id, number(&path.operation)?)?;
-    Ok(Reply::ok(answer(asked, done)))
+fn redo(context: &RequestContext, path: OperationPath, _: Nothing) -> ApiResult<Answer<Undone>> {
+    let (id, operation) = (&path.conversation_id, number(&path.operation)?);
+    context.ok(context.engine().redo(&context.call, id, operation)?)
 }

@@ -1,61 +1,60 @@
-//! How things hang together, and what types of entities hold.
+//! Relationships, and the schemas of entity types.
 
 use axum::http::Method;
-use tine_api::bodies;
 use tine_api::bodies::EndIds;
-use tine_api::{Answer, Listing, RelationshipView, Removed};
-use tine_engine::{Outcome, RelationshipQuery};
+use tine_api::{
+    Answer, Direction, NewRelationship, NewSchema, Outcome, RelationshipQuery, RelationshipView,
+    Removed,
+};
+use tine_core::Json;
+use tine_core::facts::Schema;
 
-use super::{List, OnlyProject, answer, page, parameters};
+use super::{List, ProjectQuery, parameters};
 use crate::openapi::Operation;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Relationships";
 
-parameters!(Related {
-    /// Only those of this entity.
+parameters!(paged RelationshipsQuery {
+    /// Only relationships of this entity.
     entity_id: Option<String>,
-    /// Only those of this turn.
+    /// Only relationships of this turn.
     turn_id: Option<String>,
-    /// Only those of this source.
+    /// Only relationships of this source.
     source_id: Option<String>,
-    /// Only those of this conversation.
+    /// Only relationships of this conversation.
     conversation_id: Option<String>,
-    /// Only those that lead away from it, or to it; `both` without it.
-    direction: Option<bodies::Direction>,
-    /// Only those of this type.
+    /// Only relationships in this direction; `both` by default.
+    direction: Option<Direction>,
+    /// Only relationships of this type.
     r#type: Option<String>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Relationships in a page.
-    limit: Option<u64>,
 });
 
-parameters!(Removal {
-    /// Its type.
+parameters!(RelationshipEnds {
+    /// The type of the relationship.
     r#type: String,
-    /// From an entity …
+    /// The source, if it is an entity.
     source_entity_id: Option<String>,
-    /// … or a turn …
+    /// The source, if it is a turn: any reference.
     source_turn_id: Option<String>,
-    /// … or a source …
+    /// The source, if it is a source.
     source_source_id: Option<String>,
-    /// … or a conversation.
+    /// The source, if it is a conversation.
     source_conversation_id: Option<String>,
-    /// To an entity …
+    /// The target, if it is an entity.
     target_entity_id: Option<String>,
-    /// … or a turn …
+    /// The target, if it is a turn: any reference.
     target_turn_id: Option<String>,
-    /// … or a source …
+    /// The target, if it is a source.
     target_source_id: Option<String>,
-    /// … or a conversation.
+    /// The target, if it is a conversation.
     target_conversation_id: Option<String>,
 });
 
-parameters!(SchemaOf {
-    /// The type.
+parameters!(SchemaPath {
+    /// The entity type.
     entity_type: String,
-    /// One version; the newest without it.
+    /// The version; the newest by default.
     version: Option<u32>,
 });
 
@@ -72,33 +71,32 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get(
             "/api/v1/relationships",
-            about("listRelationships", "Relationships of one thing, or all"),
+            about("listRelationships", "List relationships of a record, or all"),
             list,
         )
         .route(
             Method::POST,
             "/api/v1/relationships",
-            about("createRelationship", "Relate two things")
+            about("createRelationship", "Create a relationship")
                 .also(&[201])
                 .body_required()
                 .example(RELATE),
             create,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/relationships",
-            about("deleteRelationship", "Remove a relationship; undo brings it back"),
+            about("deleteRelationship", "Delete a relationship; undo restores it"),
             delete,
         )
         .get(
             "/api/v1/schemas",
-            schemas("listSchemas", "The newest schema of every type"),
+            schemas("listSchemas", "List the newest schema of every type"),
             list_schemas,
         )
         .route(
             Method::POST,
             "/api/v1/schemas",
-            schemas("registerSchema", "Register the next version of a type")
+            schemas("registerSchema", "Register the next version of a schema")
                 .also(&[201])
                 .body_required()
                 .example(SCHEMA),
@@ -106,12 +104,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .get(
             "/api/v1/schemas/{entity_type}",
-            schemas("getSchema", "A type's newest schema, or one version"),
+            schemas("getSchema", "Retrieve a schema: the newest, or one version"),
             get_schema,
         )
 }
 
-fn list(asked: &Asked, query: Related, _: NoBody) -> Answered<List<RelationshipView>> {
+fn list(context: &RequestContext, query: RelationshipsQuery) -> ApiResult<List<RelationshipView>> {
+    let page = query.page();
     let end = EndIds {
         entity_id: query.entity_id,
         turn_id: query.turn_id,
@@ -121,66 +120,58 @@ fn list(asked: &Asked, query: Related, _: NoBody) -> Answered<List<RelationshipV
     };
     let wanted = RelationshipQuery {
         end: end.read()?,
-        direction: query.direction.map(Into::into).unwrap_or_default(),
+        direction: query.direction.unwrap_or_default(),
         relation: query.r#type,
     };
-    let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().relationships(&asked.call, wanted, page)?)))
+    context.ok(context.engine().relationships(&context.call, wanted, page)?)
 }
 
 fn create(
-    asked: &Asked,
-    _: OnlyProject,
-    body: bodies::NewRelationship,
-) -> Answered<Answer<RelationshipView>> {
-    let request = body.into_request(asked.engine().limits())?;
-    let made = asked.engine().create_relationship(&asked.call, request)?;
-    Ok(Reply::made(made.outcome == Some(Outcome::Created), answer(asked, made)))
+    context: &RequestContext,
+    _: ProjectQuery,
+    request: NewRelationship,
+) -> ApiResult<Answer<RelationshipView>> {
+    let made = context.engine().create_relationship(&context.call, request)?;
+    context.made(made.outcome == Some(Outcome::Created), made)
 }
 
-fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<Removed>> {
-    let request = bodies::NewRelationship {
-        relation: query.r#type,
-        source_entity_id: query.source_entity_id,
-        source_turn_id: query.source_turn_id,
-        source_source_id: query.source_source_id,
-        source_conversation_id: query.source_conversation_id,
-        target_entity_id: query.target_entity_id,
-        target_turn_id: query.target_turn_id,
-        target_source_id: query.target_source_id,
-        target_conversation_id: query.target_conversation_id,
-        ..bodies::NewRelationship::default()
+fn delete(context: &RequestContext, query: RelationshipEnds) -> ApiResult<Answer<Removed>> {
+    let source = EndIds {
+        entity_id: query.source_entity_id,
+        turn_id: query.source_turn_id,
+        source_id: query.source_source_id,
+        conversation_id: query.source_conversation_id,
+        index: None,
     };
-    let request = request.into_request(asked.engine().limits())?;
-    asked.engine().delete_relationship(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, Removed { deleted: true })))
+    let target = EndIds {
+        entity_id: query.target_entity_id,
+        turn_id: query.target_turn_id,
+        source_id: query.target_source_id,
+        conversation_id: query.target_conversation_id,
+        index: None,
+    };
+    let request = NewRelationship {
+        relation: query.r#type,
+        source: source.required("source")?,
+        target: target.required("target")?,
+        metadata: Json::Null,
+    };
+    context.engine().delete_relationship(&context.call, request)?;
+    context.ok(Removed { deleted: true })
 }
 
-fn list_schemas(
-    asked: &Asked,
-    _: OnlyProject,
-    _: NoBody,
-) -> Answered<List<tine_core::facts::Schema>> {
-    let found = asked.engine().schemas(&asked.call)?;
-    let items = found.into_iter().collect();
-    Ok(Reply::ok(answer(asked, Listing::all(items))))
+fn list_schemas(context: &RequestContext, _: ProjectQuery) -> ApiResult<List<Schema>> {
+    context.list(context.engine().schemas(&context.call)?)
 }
 
 fn register(
-    asked: &Asked,
-    _: OnlyProject,
-    body: bodies::NewSchema,
-) -> Answered<Answer<tine_core::facts::Schema>> {
-    let request = body.into_request(asked.engine().limits())?;
-    let made = asked.engine().register_schema(&asked.call, request)?;
-    Ok(Reply::created(answer(asked, made)))
+    context: &RequestContext,
+    _: ProjectQuery,
+    request: NewSchema,
+) -> ApiResult<Answer<Schema>> {
+    context.created(context.engine().register_schema(&context.call, request)?)
 }
 
-fn get_schema(
-    asked: &Asked,
-    query: SchemaOf,
-    _: NoBody,
-) -> Answered<Answer<tine_core::facts::Schema>> {
-    let found = asked.engine().schema(&asked.call, &query.entity_type, query.version)?;
-    Ok(Reply::ok(answer(asked, found)))
+fn get_schema(context: &RequestContext, path: SchemaPath) -> ApiResult<Answer<Schema>> {
+    context.ok(context.engine().schema(&context.call, &path.entity_type, path.version)?)
 }

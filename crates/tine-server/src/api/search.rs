@@ -1,65 +1,52 @@
 //! Full-text search.
 
-use tine_api::bodies;
-use tine_api::{Answer, SearchPage};
-use tine_core::Timestamp;
-use tine_engine::SearchQuery;
+use tine_api::bodies::Speaker;
+use tine_api::{Answer, Page, SearchPage, SearchQuery};
+use tine_core::{ConversationId, Timestamp};
 
-use super::{answer, conversation, parameters};
+use super::parameters;
 use crate::openapi::Operation;
-use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
-parameters!(Words {
-    /// Words, `"phrases"`, beginnings (`word*`), `OR` between neighbours, `-` before what must not
-    /// be there.
+parameters!(paged SearchParameters {
+    /// The query: words, `"phrases"`, prefixes (`word*`), `OR` between terms, and `-` to exclude a
+    /// term.
     q: String,
-    /// Only in this conversation, also when it is archived.
-    conversation_id: Option<String>,
-    /// Only on the path of this branch: its name, with a conversation, or its id.
+    /// Only this conversation, even if it is archived.
+    conversation_id: Option<ConversationId>,
+    /// Only the path of this branch: a name, together with a conversation, or an id.
     branch: Option<String>,
-    /// Only by this speaker.
-    role: Option<bodies::Speaker>,
-    /// Not earlier than this time.
-    since: Option<String>,
-    /// Earlier than this time.
-    until: Option<String>,
-    /// With all of these labels, separated by commas.
+    /// Only turns of this role.
+    role: Option<Speaker>,
+    /// Only turns created at this time or later.
+    since: Option<Timestamp>,
+    /// Only turns created before this time.
+    until: Option<Timestamp>,
+    /// Only turns with all of these tags, separated by commas.
     tag: Option<String>,
-    /// Also in archived conversations.
+    /// Whether to include archived conversations.
     archived: Option<bool>,
-    /// Goes on behind an earlier page of the same search.
-    cursor: Option<String>,
-    /// Hits in a page; 20 without it.
-    limit: Option<u64>,
 });
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let about = Operation::new("Search", "searchTurns", "Find turns by what they say");
+    let about = Operation::new("Search", "searchTurns", "Search turns");
     routes.get("/api/v1/search", about, search)
 }
 
-fn search(asked: &Asked, query: Words, _: NoBody) -> Answered<Answer<SearchPage>> {
-    let limits = asked.engine().limits();
-    let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
+fn search(context: &RequestContext, query: SearchParameters) -> ApiResult<Answer<SearchPage>> {
+    let Page { cursor, limit } = query.page();
     let tags = query.tag.as_deref().unwrap_or_default().split(',').map(str::trim);
     let request = SearchQuery {
         words: query.q,
-        conversation: id,
+        conversation: query.conversation_id,
         branch: query.branch,
-        role: query.role.map(bodies::Speaker::role),
-        from: query.since.as_deref().map(time).transpose()?,
-        to: query.until.as_deref().map(time).transpose()?,
+        role: query.role.map(Speaker::role),
+        from: query.since,
+        to: query.until,
         tags: tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         archived: query.archived.unwrap_or(false),
-        cursor: query.cursor,
-        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
+        cursor,
+        limit,
     };
-    Ok(Reply::ok(answer(asked, asked.engine().search(&asked.call, request)?)))
-}
-
-fn time(text: &str) -> Result<Timestamp, Problem> {
-    text.parse().map_err(|error: tine_core::time::TimestampError| {
-        Problem::new(tine_core::ErrorKind::Invalid, error.to_string())
-    })
+    context.ok(context.engine().search(&context.call, request)?)
 }

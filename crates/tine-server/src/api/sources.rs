@@ -1,47 +1,41 @@
-//! Sources without their bytes; those come and go elsewhere, piece by piece.
+//! Sources, without their bytes.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::{Answer, Purged, SourceView};
-use tine_engine::{Purge, PurgeTarget};
+use tine_api::bodies::PurgeBody;
+use tine_api::{Answer, Purge, PurgeTarget, Purged, SourceView};
 
-use super::{List, Listed, answer, id, parameters};
+use super::{List, PageQuery, SourcePath};
 use crate::openapi::Operation;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 const TAG: &str = "Sources";
-
-parameters!(One {
-    /// The source's id.
-    source: String,
-});
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
     routes
+        .get("/api/v1/sources", about("listSources", "List sources, in order of storage"), list)
         .get(
-            "/api/v1/sources",
-            about("listSources", "Sources in the order in which they came"),
-            list,
+            "/api/v1/sources/{source}",
+            about("getSource", "Retrieve a source, without its bytes"),
+            get,
         )
-        .get("/api/v1/sources/{source}", about("getSource", "One source without its bytes"), get)
         .route(
             Method::POST,
             "/api/v1/sources/{source}/purge",
-            about("purgeSource", "Erase its bytes and all that was learned from them, for ever"),
+            about("purgeSource", "Permanently erase a source and everything derived from it"),
             purge,
         )
 }
 
-fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<SourceView>> {
-    Ok(Reply::ok(answer(asked, asked.engine().sources(&asked.call, query.page()?)?)))
+fn list(context: &RequestContext, query: PageQuery) -> ApiResult<List<SourceView>> {
+    context.ok(context.engine().sources(&context.call, query.page())?)
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<SourceView>> {
-    Ok(Reply::ok(answer(asked, asked.engine().source(&asked.call, id(&path.source)?)?)))
+fn get(context: &RequestContext, path: SourcePath) -> ApiResult<Answer<SourceView>> {
+    context.ok(context.engine().source(&context.call, path.source)?)
 }
 
-fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
-    let request = Purge { target: PurgeTarget::Source(id(&path.source)?), confirm: body.confirm };
-    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?)))
+fn purge(context: &RequestContext, path: SourcePath, body: PurgeBody) -> ApiResult<Answer<Purged>> {
+    let request = Purge { target: PurgeTarget::Source(path.source), confirm: body.confirm };
+    context.ok(context.engine().purge(&context.call, request)?)
 }

@@ -1,25 +1,24 @@
-//! Storing: turns of hosts that track no branches, and facts that a caller structured itself.
+//! Storing: turns of hosts that track no branches, and facts that the caller extracted.
 
 use axum::http::Method;
-use tine_api::bodies;
-use tine_api::bodies::StoreParts;
+use tine_api::bodies::{Store, StoreParts};
 use tine_api::{
-    Answer, Leading, RunSummary, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer,
+    Answer, Call, Interpret, Leading, NewSource, Outcome, Reinterpret, RunSummary, StoreFacts,
+    StoreTurn, StoredFactsAnswer, StoredSource, StoredSourceAnswer, StoredTurnAnswer,
 };
-use tine_core::{Digest, Json};
-use tine_engine::{Call, Interpret, NewSource, Outcome, Reinterpret};
+use tine_core::{Digest, ErrorKind, Json};
 use tine_formats::redact::{self, Redacted};
 
 use super::turns::add;
-use super::{OnlyProject, answer, parameters};
+use super::{ProjectQuery, parameters};
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, Reply, Routes, etag};
-use crate::sources::scrub;
+use crate::route::{ApiResult, Reply, RequestContext, Routes, etag};
+use crate::sources::redact_source;
 
 const TAG: &str = "Store";
 
-/// What an answer holds besides.
+/// Additional parts of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WithTurn {
@@ -28,7 +27,7 @@ pub(crate) enum WithTurn {
 }
 
 parameters!(StoreTurnQuery {
-    /// What the answer holds besides.
+    /// Additional parts to include in the answer.
     include: Option<WithTurn>,
 });
 
@@ -69,7 +68,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/store",
-            about("store", "Store facts that the caller structured, a file, or both")
+            about("store", "Store facts that the caller extracted, a file, or both")
                 .also(&[201])
                 .body_required()
                 .example(STORE)
@@ -79,31 +78,28 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 fn store_turn(
-    asked: &Asked,
+    context: &RequestContext,
     query: StoreTurnQuery,
-    body: bodies::StoreTurn,
-) -> Answered<Leading<StoredTurnAnswer>> {
-    let mut body = body;
-    let with_turn = body.return_turn || query.include == Some(WithTurn::Turn);
-    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
-    let mut request = body.into_request(asked.engine().limits())?;
-    if asked.app.options.redact {
-        add(&mut redacted, redact::messages(std::slice::from_mut(&mut request.message)));
-        add(&mut redacted, redact::messages(&mut request.history));
-    }
-    let _room = asked.room_to_wait(request.interpret == Interpret::Wait)?;
-    let call = asked.call.clone().with_redacted(redacted.clone());
-    let done = asked.engine().store_turn(&call, request)?;
+    mut request: StoreTurn,
+) -> ApiResult<Leading<StoredTurnAnswer>> {
+    let with_turn = context.fields.return_turn || query.include == Some(WithTurn::Turn);
+    let call = context.redacting(|redacted| {
+        add(redacted, redact::messages(std::slice::from_mut(&mut request.message)));
+        add(redacted, redact::messages(&mut request.history));
+    });
+    let _permit = context.wait_permit(request.interpret == Interpret::Wait)?;
+    let done = context.engine().store_turn(&call, request)?;
     if done.interpretation.is_some() {
-        asked.app.bell.ring();
+        context.app.bell.ring();
     }
     let tag = etag(&done.branch);
     let new = done.outcome == Outcome::Created && !done.replayed;
-    let told = StoredTurnAnswer { redacted, ..StoredTurnAnswer::new(done, with_turn) };
-    Ok(Reply::made(new, Leading::new(asked.project(), told)).with_etag(tag))
+    let redacted = call.redacted;
+    let answer = StoredTurnAnswer { redacted, ..StoredTurnAnswer::new(done, with_turn) };
+    Ok(Reply::made(new, Leading::new(context.project(), answer)).with_etag(tag))
 }
 
-/// A call for one step of a store, safe to repeat if the store is.
+/// Returns the call of one step of a store, which is safe to retry if the store is.
 fn step(call: &Call, name: &str) -> Call {
     let key = call.idempotency_key.as_ref();
     let idempotency_key = key.map(|key| format!("{name}-{}", Digest::of(key.as_bytes()).to_hex()));
@@ -111,83 +107,82 @@ fn step(call: &Call, name: &str) -> Call {
 }
 
 fn store(
-    asked: &Asked,
-    _: OnlyProject,
-    body: bodies::Store,
-) -> Answered<Answer<StoredFactsAnswer>> {
-    let (engine, mut body) = (asked.engine(), body);
-    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
-    let StoreParts { mut file, mut facts, run } = body.into_parts(engine.limits())?;
-    if asked.app.options.redact {
+    context: &RequestContext,
+    _: ProjectQuery,
+    body: Store,
+) -> ApiResult<Answer<StoredFactsAnswer>> {
+    let engine = context.engine();
+    let StoreParts { mut file, mut facts, run } = body.into_parts()?;
+    let mut call = context.call.clone();
+    if context.app.options.redact {
         if let Some(file) = &mut file {
-            add(&mut redacted, scrub(file, engine.limits().body_bytes)?);
+            add(&mut call.redacted, redact_source(file, engine.limits().body_bytes)?);
         }
         if let Some(facts) = &mut facts {
-            redact_facts(facts, &mut redacted);
+            redact_facts(facts, &mut call.redacted);
         }
     }
-    let waits = |wanted: Interpret| wanted == Interpret::Wait;
-    let _room = asked.room_to_wait(
+    let waits = |interpret: Interpret| interpret == Interpret::Wait;
+    let _permit = context.wait_permit(
         file.as_ref().is_some_and(|file| waits(file.interpret))
-            || run.as_ref().is_some_and(|(wanted, _)| waits(*wanted)),
+            || run.as_ref().is_some_and(|(interpret, _)| waits(*interpret)),
     )?;
-    let call = asked.call.clone().with_redacted(redacted.clone());
-    let kept = match file {
+    let stored = match file {
         None => None,
-        Some(file) => Some(keep(asked, &call, file, facts.is_some())?),
+        Some(file) => Some(store_file(context, &call, file, facts.is_some())?),
     };
+    let redacted = call.redacted.clone();
     let Some(mut facts) = facts else {
-        let kept = kept.map(|kept| StoredSourceAnswer::new(kept, false));
-        let kept = kept.ok_or_else(|| {
+        let stored = stored.map(|stored| StoredSourceAnswer::new(stored, false));
+        let stored = stored.ok_or_else(|| {
             let why = "there is nothing to store: no entity, no relationship, no file";
-            Problem::new(tine_core::ErrorKind::Invalid, why)
+            Problem::new(ErrorKind::Invalid, why)
         })?;
-        let new = kept.outcome == Outcome::Created && !kept.replayed;
-        let told = StoredFactsAnswer { redacted, ..StoredFactsAnswer::of_file(kept) };
-        return Ok(Reply::made(new, answer(asked, told)));
+        let new = stored.outcome == Outcome::Created && !stored.replayed;
+        let answer = StoredFactsAnswer { redacted, ..StoredFactsAnswer::of_file(stored) };
+        return context.made(new, answer);
     };
-    if let Some(kept) = &kept {
-        facts.source = Some(kept.source.id);
+    if let Some(stored) = &stored {
+        facts.source = Some(stored.source.id);
     }
     let done = engine.store_facts(&call, facts)?;
     let new = !done.replayed;
     let interpretation = match run {
         None => None,
-        Some((wanted, interpreter)) => {
-            let sources = vec![done.source.id];
-            let wait = waits(wanted);
+        Some((interpret, interpreter)) => {
+            let (sources, wait) = (vec![done.source.id], waits(interpret));
             let request = Reinterpret { sources, interpreter, wait, ..Reinterpret::default() };
-            engine.reinterpret(&step(&asked.call, "interpret"), request)?.pop()
+            engine.reinterpret(&step(&context.call, "interpret"), request)?.pop()
         }
     };
     if interpretation.is_some() {
-        asked.app.bell.ring();
+        context.app.bell.ring();
     }
-    let told = StoredFactsAnswer {
-        file: kept.map(|kept| StoredSourceAnswer::new(kept, false)),
+    let answer = StoredFactsAnswer {
+        file: stored.map(|stored| StoredSourceAnswer::new(stored, false)),
         interpretation: interpretation.as_ref().map(RunSummary::from),
         redacted,
         ..done.into()
     };
-    Ok(Reply::made(new, answer(asked, told)))
+    context.made(new, answer)
 }
 
-/// Keeps the file of a store: a step of its own, where facts follow.
-fn keep(
-    asked: &Asked,
+/// Stores the file of a store, as a step of its own if facts follow.
+fn store_file(
+    context: &RequestContext,
     call: &Call,
     file: NewSource,
     facts_follow: bool,
-) -> Result<tine_engine::StoredSource, Problem> {
+) -> Result<StoredSource, Problem> {
     let call = if facts_follow { step(call, "file") } else { call.clone() };
-    let kept = asked.engine().store_source(&call, file)?;
-    if kept.interpretation.is_some() {
-        asked.app.bell.ring();
+    let stored = context.engine().store_source(&call, file)?;
+    if stored.interpretation.is_some() {
+        context.app.bell.ring();
     }
-    Ok(kept)
+    Ok(stored)
 }
 
-fn redact_facts(facts: &mut tine_engine::StoreFacts, redacted: &mut Redacted) {
+fn redact_facts(facts: &mut StoreFacts, redacted: &mut Redacted) {
     let mut clean = |json: &mut Json| {
         let (value, found) = redact::value(std::mem::replace(json, Json::Null));
         *json = value;

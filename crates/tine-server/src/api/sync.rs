@@ -1,66 +1,68 @@
-//! What another store compares before it asks for what it has not.
+//! What a store compares with another before it requests what it lacks.
 
 use tine_api::{Answer, Listing, LogEnd, LogHashes, LogMerges};
-use tine_core::ErrorKind;
+use tine_core::{ConversationId, ErrorKind};
 
-use super::{List, answer, conversation, page, parameters};
+use super::{List, parameters};
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{ApiResult, RequestContext, Routes};
 
 pub(crate) const TAG: &str = "Sync";
 
-/// Entries whose hashes are told at once.
+/// The most entries of one request for hashes.
 const ENTRIES: usize = 100;
 
-parameters!(Ends {
+parameters!(paged LogsQuery {
     /// Only the log of this conversation.
-    conversation_id: Option<String>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Logs in a page.
-    limit: Option<u64>,
+    conversation_id: Option<ConversationId>,
 });
 
-parameters!(Hashes {
-    /// The conversation whose log it is; `~project` for what was done outside of conversations.
-    conversation_id: String,
-    /// Numbers of entries, separated by commas; at most 100.
+parameters!(LogHashesQuery {
+    /// The conversation of the log; `~project` for the log of the project itself.
+    conversation_id: ConversationId,
+    /// The numbers of at most 100 entries, separated by commas.
     seq: String,
 });
 
-parameters!(Merges {
-    /// The conversation whose log it is.
-    conversation_id: String,
-    /// Only what stands behind this entry.
+parameters!(LogMergesQuery {
+    /// The conversation of the log.
+    conversation_id: ConversationId,
+    /// Only entries after this one.
     behind: Option<u64>,
 });
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
     routes
-        .get("/api/v1/sync/logs", about("listLogs", "How far each log has come"), logs)
-        .get("/api/v1/sync/hashes", about("getLogHashes", "Hashes of entries of a log"), hashes)
-        .get("/api/v1/sync/merges", about("listMerges", "What a log has from other logs"), merges)
+        .get("/api/v1/sync/logs", about("listLogs", "List the last entry of each log"), logs)
+        .get(
+            "/api/v1/sync/hashes",
+            about("getLogHashes", "Retrieve the hashes of entries of a log"),
+            hashes,
+        )
+        .get(
+            "/api/v1/sync/merges",
+            about("listMerges", "List what a log has merged from other logs"),
+            merges,
+        )
 }
 
-fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<LogEnd>> {
-    let (engine, call) = (asked.engine(), &asked.call);
-    let page = page(query.cursor, query.limit)?;
+fn logs(context: &RequestContext, query: LogsQuery) -> ApiResult<List<LogEnd>> {
+    let (engine, call) = (context.engine(), &context.call);
+    let page = query.page();
     let found = match query.conversation_id {
         None => engine.log_ends(call, page)?,
-        Some(id) => {
-            let conversation = conversation(&id, engine.limits())?;
+        Some(conversation) => {
             let end = engine.log_end(call, &conversation)?;
-            let end = end.map(|end| tine_engine::LogEnd { conversation, end });
+            let end = end.map(|end| LogEnd { conversation, end });
             Listing::all(end.into_iter().collect())
         }
     };
-    Ok(Reply::ok(answer(asked, found)))
+    context.ok(found)
 }
 
-fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<LogHashes>> {
-    let id = conversation(&query.conversation_id, asked.engine().limits())?;
+fn hashes(context: &RequestContext, query: LogHashesQuery) -> ApiResult<Answer<LogHashes>> {
     let entries: Vec<u64> =
         query.seq.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| {
             let why = "`seq` must be numbers of entries, separated by commas, such as 1,5,9";
@@ -70,13 +72,12 @@ fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<LogHashes>
         let why = format!("at most {ENTRIES} entries at once, not {}", entries.len());
         return Err(Problem::new(ErrorKind::TooLarge, why));
     }
-    let hashes = asked.engine().log_hashes(&asked.call, &id, &entries)?;
-    Ok(Reply::ok(answer(asked, LogHashes { hashes })))
+    let id = &query.conversation_id;
+    let hashes = context.engine().log_hashes(&context.call, id, &entries)?;
+    context.ok(LogHashes { hashes })
 }
 
-fn merges(asked: &Asked, query: Merges, _: NoBody) -> Answered<Answer<LogMerges>> {
-    let id = conversation(&query.conversation_id, asked.engine().limits())?;
-    let behind = query.behind.unwrap_or_default();
-    let found = asked.engine().log_merges(&asked.call, &id, behind)?;
-    Ok(Reply::ok(answer(asked, found)))
+fn merges(context: &RequestContext, query: LogMergesQuery) -> ApiResult<Answer<LogMerges>> {
+    let after = query.behind.unwrap_or_default();
+    context.ok(context.engine().log_merges(&context.call, &query.conversation_id, after)?)
 }

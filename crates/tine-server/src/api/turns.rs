@@ -1,139 +1,155 @@
 //! Turns: appending, reading, editing.
 
 use axum::http::Method;
-use tine_api::bodies;
+use tine_api::bodies::{self, ForkTurn, PurgeBody, Speaker};
 use tine_api::{
-    Answer, Appended, BranchView, Deleted, Edited, Injected, Listing, OutlineColumns, PathPage,
-    Purged, SplitDone, Tail, TopologyPage, TurnRings, TurnView, TurnWithRings, Window,
+    Answer, Append, Appended, BranchTurnsQuery, BranchView, Delete, DeleteMode, Deleted, Edit,
+    Edited, Injected, MetadataPatch, Outcome, OutlineColumns, OutlineQuery, Page, PathPage,
+    PathQuery, Purge, PurgeTarget, Purged, Selection, SplitDone, SplitTurn, Tail, TopologyPage,
+    TopologyQuery, TurnRef, TurnRings, TurnView, TurnWithRings, Window, WindowQuery,
 };
-use tine_core::{ConversationId, ErrorKind, Reference};
-use tine_engine::{
-    BranchTurnsQuery, Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge,
-    PurgeTarget, Selection, TopologyQuery, TurnRef, WindowQuery,
-};
+use tine_core::{Content, ConversationId, ErrorKind, Reference};
 use tine_formats::redact::Redacted;
+use tine_formats::render::RenderingJson;
 use tine_formats::{redact, render};
-use tine_store::Content;
 
-use super::{List, answer, conversation, name, parameters, reference, turn};
+use super::{ConversationPath, List, parameters};
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes, etag};
+use crate::route::{ApiResult, RequestContext, Routes, etag};
 
 const TAG: &str = "Turns";
 
-parameters!(InConversation {
+parameters!(paged BranchTurns {
     /// The conversation.
-    conversation_id: String,
-});
-
-parameters!(BranchTurns {
-    /// The conversation.
-    conversation_id: String,
-    /// The branch whose path is read, by name or id; `main` without it.
+    conversation_id: ConversationId,
+    /// The branch, by name or id; `main` by default.
     branch: Option<String>,
     /// Only turns of this role.
-    role: Option<bodies::Speaker>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Turns in a page.
-    limit: Option<u64>,
+    role: Option<Speaker>,
 });
 
-parameters!(Topology {
+parameters!(paged TopologyParameters {
     /// The conversation.
-    conversation_id: String,
-    /// Only what lies at and below this turn.
-    under: Option<String>,
-    /// Also what is deleted, marked so.
+    conversation_id: ConversationId,
+    /// Only this turn and its descendants.
+    under: Option<Reference>,
+    /// Whether to include deleted turns, marked as such.
     deleted: Option<bool>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Rows in a page.
-    limit: Option<u64>,
 });
 
-parameters!(Outline {
+parameters!(OutlineParameters {
     /// The conversation.
-    conversation_id: String,
-    /// The `seq` of an outline that the caller has: only what is new since then, where nothing but
-    /// adding and naming has happened; else everything again.
+    conversation_id: ConversationId,
+    /// The `seq` of an earlier outline. If turns were only added or renamed since, the answer has
+    /// just those; otherwise the whole outline.
     since: Option<u64>,
-    /// Goes on behind an earlier page.
+    /// The `next` cursor of the previous page.
     cursor: Option<String>,
-    /// Rows in a page; 200,000 without it.
-    rows: Option<u64>,
+    /// The maximum number of rows to return; 200,000 by default.
+    #[schemars(with = "Option<u64>")]
+    rows: Option<usize>,
 });
 
-parameters!(One {
-    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
-    turn: String,
+parameters!(TurnPath {
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, or `branch~N`.
+    turn: Reference,
     /// The conversation in which hashes and names are looked up.
-    conversation_id: Option<String>,
+    conversation_id: Option<ConversationId>,
 });
 
-parameters!(Detail {
-    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
-    turn: String,
+parameters!(TurnQuery {
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, or `branch~N`.
+    turn: Reference,
     /// The conversation in which hashes and names are looked up.
-    conversation_id: Option<String>,
-    /// `false` leaves out what it is about.
+    conversation_id: Option<ConversationId>,
+    /// Whether to include what the turn is about; `true` by default.
     rings: Option<bool>,
 });
 
-parameters!(OnlyTurn {
-    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
-    turn: String,
+parameters!(InjectPath {
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, or `branch~N`.
+    turn: Reference,
 });
 
-parameters!(PathTo {
+parameters!(paged PathParameters {
     /// The turn at the end of the path.
-    turn: String,
+    turn: Reference,
     /// The conversation in which hashes and names are looked up.
-    conversation_id: Option<String>,
-    /// Rendered for a provider instead, ready to be sent; then there are no pages.
-    format: Option<Format>,
-    /// With a format: the end of the path that fits.
+    conversation_id: Option<ConversationId>,
+    /// Renders the path for a provider, ready to be sent, instead of returning pages.
+    format: Option<PathFormat>,
+    /// With `format`: the maximum number of tokens. Only the end of the path that fits is rendered.
     max_tokens: Option<u64>,
-    /// With a format: what becomes of tool calls without a result; `close` without it.
+    /// With `format`: how to render tool calls without a result; `close` by default.
     open_calls: Option<OpenCalls>,
-    /// Only the last turns.
-    last: Option<u64>,
-    /// The turns around it instead, half before and half behind.
-    window: Option<u64>,
-    /// The same with a number of turns before it …
-    before: Option<u64>,
-    /// … and one of turns behind it.
-    after: Option<u64>,
-    /// The branch whose line a window follows behind the turn.
+    /// Only the last turns, as a number.
+    #[schemars(with = "Option<u64>")]
+    last: Option<usize>,
+    /// Returns this many turns around the turn instead, half of them before it.
+    #[schemars(with = "Option<u64>")]
+    window: Option<usize>,
+    /// Returns a window with this many turns before the turn.
+    #[schemars(with = "Option<u64>")]
+    before: Option<usize>,
+    /// Returns a window with this many turns after the turn.
+    #[schemars(with = "Option<u64>")]
+    after: Option<usize>,
+    /// The branch that a window follows after the turn.
     branch: Option<String>,
-    /// Goes on behind an earlier page.
-    cursor: Option<String>,
-    /// Turns in a page.
-    limit: Option<u64>,
 });
 
-parameters!(Deletion {
+parameters!(DeleteParameters {
     /// The turn.
-    turn: String,
+    turn: Reference,
     /// The conversation in which hashes and names are looked up.
-    conversation_id: Option<String>,
-    /// What goes with it; `cascade` without it.
-    mode: Option<Mode>,
-    /// Also when something from elsewhere points at it.
+    conversation_id: Option<ConversationId>,
+    /// What to delete along with the turn; `cascade` by default.
+    mode: Option<DeleteScope>,
+    /// Whether to delete the turn even if other records refer to it.
     force: Option<bool>,
-    /// Only say what would go.
+    /// Whether to only report what would be deleted.
     dry_run: Option<bool>,
 });
 
-/// What goes with a deleted turn.
+/// What to delete along with a turn.
 #[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
-    /// Everything below it.
+#[schemars(rename = "Mode")]
+pub(crate) enum DeleteScope {
+    /// All descendants.
     Cascade,
-    /// Nothing; the children show under the parent.
+    /// Nothing; its children become children of its parent.
     Reparent,
+}
+
+/// The provider to render a path for.
+#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Format")]
+pub(crate) enum PathFormat {
+    /// Messages in Tine's canonical form.
+    Tine,
+    /// OpenAI's Chat Completions API.
+    Openai,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
+    /// Markdown.
+    Markdown,
+}
+
+/// How to render tool calls without a result.
+#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OpenCalls {
+    /// Adds a result that states that there is none.
+    Close,
+    /// Fails and lists the calls.
+    Report,
+    /// Leaves them as they are.
+    Keep,
 }
 
 const APPENDED: &[Link] = &[
@@ -150,7 +166,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/conversations/{conversation_id}/turns",
-            about("appendTurns", "Append messages; what is there already is taken as it is")
+            about("appendTurns", "Append messages, reusing existing turns with equal content")
                 .also(&[201])
                 .conditional()
                 .body_required()
@@ -159,60 +175,60 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .get(
             "/api/v1/conversations/{conversation_id}/turns",
-            about("listTurns", "The turns of a branch, first turn first"),
+            about("listTurns", "List the turns of a branch, first to last"),
             list,
         )
         .get(
             "/api/v1/conversations/{conversation_id}/topology",
-            about("getTopology", "The tree without its content"),
+            about("getTopology", "Retrieve the tree without its content"),
             topology,
         )
         .get(
             "/api/v1/conversations/{conversation_id}/outline",
-            about("getOutline", "The tree at a glance, in columns, or what has come to it"),
+            about("getOutline", "Retrieve the tree as columns, or what was added to it"),
             outline,
         )
         .get(
             "/api/v1/conversations/{conversation_id}/tails",
-            about("listTails", "Lines that no branch leads to"),
+            about("listTails", "List lines of turns that no branch leads to"),
             tails,
         )
-        .get(
-            "/api/v1/turns/{turn}",
-            about("getTurn", "One turn, shown or not, and what it is about"),
-            get,
-        )
+        .get("/api/v1/turns/{turn}", about("getTurn", "Retrieve a turn and what it is about"), get)
         .get(
             "/api/v1/turns/{turn}/rings",
-            about("getRings", "What it is about: keywords, intent, facets and sentences"),
+            about("getRings", "Retrieve the keywords, intent, facets and sentences of a turn"),
             rings,
         )
         .get(
             "/api/v1/turns/{turn}/path",
-            about("getPath", "The path from the root to a turn, or the window around it"),
+            about("getPath", "Retrieve the path from the root to a turn, or the turns around it"),
             path,
         )
-        .get("/api/v1/turns/{turn}/children", about("listChildren", "What follows it"), children)
+        .get(
+            "/api/v1/turns/{turn}/children",
+            about("listChildren", "List the children of a turn"),
+            children,
+        )
         .get(
             "/api/v1/turns/{turn}/siblings",
-            about("listSiblings", "All that follow its parent, itself among them"),
+            about("listSiblings", "List the siblings of a turn, including the turn itself"),
             siblings,
         )
         .get(
             "/api/v1/turns/{turn}/versions",
-            about("listVersions", "What it was edited from, and what was edited from it"),
+            about("listVersions", "List the versions of a turn: its origin and its edits"),
             versions,
         )
         .route(
             Method::POST,
             "/api/v1/turns/{turn}/fork",
-            about("forkTurn", "Make a branch there").also(&[201]),
+            about("forkTurn", "Create a branch at a turn").also(&[201]),
             fork,
         )
         .route(
             Method::POST,
             "/api/v1/turns/{turn}/edit",
-            about("editTurn", "Make another version; the old one stays")
+            about("editTurn", "Create another version of a turn; the original is kept")
                 .also(&[201])
                 .conditional()
                 .body_required(),
@@ -221,13 +237,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/turns/{turn}/split",
-            about("splitTurn", "Show it as two").body_required(),
+            about("splitTurn", "Show a turn as two").body_required(),
             split,
         )
         .route(
             Method::POST,
             "/api/v1/turns/{turn}/inject",
-            about("injectTurn", "Say it again at the end of a branch")
+            about("injectTurn", "Copy a turn to the end of a branch")
                 .also(&[201])
                 .conditional()
                 .body_required(),
@@ -236,37 +252,36 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(
             Method::POST,
             "/api/v1/turns/{turn}/purge",
-            about("purgeTurn", "Erase what it says, for ever"),
+            about("purgeTurn", "Permanently erase the content of a turn"),
             purge,
         )
-        .route(
-            Method::DELETE,
+        .delete(
             "/api/v1/turns/{turn}",
-            about("deleteTurn", "Delete it; undo brings it back"),
+            about("deleteTurn", "Delete a turn; undo restores it"),
             delete,
         )
         .route(
             Method::PATCH,
             "/api/v1/turns/{turn}/metadata",
-            about("patchTurnMetadata", "Change title, tags and free-form data"),
+            about("patchTurnMetadata", "Update the title, tags and custom data of a turn"),
             patch_metadata,
         )
 }
 
-fn append(asked: &Asked, path: InConversation, body: bodies::Append) -> Answered<Answer<Appended>> {
-    let mut body = body;
-    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
-    let mut request = body.into_request(&path.conversation_id, asked.engine().limits())?;
-    if asked.app.options.redact {
-        add(&mut redacted, redact::messages(&mut request.messages));
-    }
-    let done = asked.engine().append(&asked.call.clone().with_redacted(redacted), request)?;
+fn append(
+    context: &RequestContext,
+    path: ConversationPath,
+    mut request: Append,
+) -> ApiResult<Answer<Appended>> {
+    request.conversation = path.conversation_id;
+    let call = context.redacting(|redacted| add(redacted, redact::messages(&mut request.messages)));
+    let done = context.engine().append(&call, request)?;
     let new = done.turns.iter().any(|turn| turn.outcome == Some(Outcome::Created));
     let tag = etag(&done.branch);
-    Ok(Reply::made(new && !done.replayed, answer(asked, done)).with_etag(tag))
+    context.made(new && !done.replayed, done).map(|reply| reply.with_etag(tag))
 }
 
-/// Counts by kind, with more of them.
+/// Adds counts of redacted secrets, by kind.
 pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
     for (kind, count) in more {
         let known = redacted.entry(kind).or_default();
@@ -274,97 +289,71 @@ pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
     }
 }
 
-fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<PathPage>> {
+fn list(context: &RequestContext, query: BranchTurns) -> ApiResult<Answer<PathPage>> {
+    let Page { cursor, limit } = query.page();
     let request = BranchTurnsQuery {
-        conversation: conversation(&query.conversation_id, asked.engine().limits())?,
+        conversation: query.conversation_id,
         branch: query.branch.unwrap_or_else(|| "main".to_owned()),
-        role: query.role.map(bodies::Speaker::role),
-        cursor: query.cursor,
-        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
+        role: query.role.map(Speaker::role),
+        cursor,
+        limit,
     };
-    let (branch, found) = asked.engine().branch_turns(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, found)).with_etag(etag(&branch)))
+    let (branch, found) = context.engine().branch_turns(&context.call, request)?;
+    context.ok(found).map(|reply| reply.with_etag(etag(&branch)))
 }
 
-fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<TopologyPage>> {
+fn topology(
+    context: &RequestContext,
+    query: TopologyParameters,
+) -> ApiResult<Answer<TopologyPage>> {
+    let Page { cursor, limit } = query.page();
     let request = TopologyQuery {
-        conversation: conversation(&query.conversation_id, asked.engine().limits())?,
-        under: query.under.as_deref().map(reference).transpose()?,
-        cursor: query.cursor,
-        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
+        conversation: query.conversation_id,
+        under: query.under,
+        cursor,
+        limit,
         include_deleted: query.deleted.unwrap_or(false),
     };
-    Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?)))
+    context.ok(context.engine().topology(&context.call, request)?)
 }
 
-fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<OutlineColumns>> {
+fn outline(
+    context: &RequestContext,
+    query: OutlineParameters,
+) -> ApiResult<Answer<OutlineColumns>> {
     // The largest of these answers take megabytes each.
-    let _room = asked.app.transfer_room.take()?;
-    let request = OutlineQuery {
-        conversation: conversation(&query.conversation_id, asked.engine().limits())?,
-        since: query.since,
-        cursor: query.cursor,
-        rows: query.rows.map(|rows| bodies::size("the rows", rows)).transpose()?,
-    };
-    Ok(Reply::ok(answer(asked, asked.engine().outline(&asked.call, request)?.into())))
+    let _permit = context.app.transfers.acquire()?;
+    let OutlineParameters { conversation_id: conversation, since, cursor, rows, .. } = query;
+    let request = OutlineQuery { conversation, since, cursor, rows };
+    context.ok(context.engine().outline(&context.call, request)?.into())
 }
 
-fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<Tail>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    let found = asked.engine().tails(&asked.call, &id)?;
-    let items = found.into_iter().collect();
-    Ok(Reply::ok(answer(asked, Listing::all(items))))
+fn tails(context: &RequestContext, path: ConversationPath) -> ApiResult<List<Tail>> {
+    context.list(context.engine().tails(&context.call, &path.conversation_id)?)
 }
 
-fn find(asked: &Asked, path: &One) -> Result<TurnRef, Problem> {
-    turn(asked, &path.turn, path.conversation_id.as_deref())
+impl From<TurnPath> for TurnRef {
+    fn from(path: TurnPath) -> Self {
+        TurnRef { conversation: path.conversation_id, turn: path.turn }
+    }
 }
 
-fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<TurnWithRings>> {
-    let engine = asked.engine();
-    let wanted = turn(asked, &query.turn, query.conversation_id.as_deref())?;
-    let found = engine.turn(&asked.call, wanted)?;
+fn get(context: &RequestContext, query: TurnQuery) -> ApiResult<Answer<TurnWithRings>> {
+    let engine = context.engine();
+    let wanted = TurnRef { conversation: query.conversation_id, turn: query.turn };
+    let found = engine.turn(&context.call, wanted)?;
     let rings = match (&found.content, query.rings.unwrap_or(true)) {
         (Content::Kept(_), true) => {
             let same = TurnRef::within(found.conversation.clone(), Reference::from(found.id));
-            Some(engine.rings(&asked.call, same)?.into())
+            Some(engine.rings(&context.call, same)?.into())
         }
         _ => None,
     };
-    Ok(Reply::ok(answer(asked, TurnWithRings { turn: found, rings })))
+    context.ok(TurnWithRings { turn: found, rings })
 }
 
-fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<TurnRings>> {
-    let turn = find(asked, &path)?;
-    Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?)))
-}
-
-/// Whom a path is rendered for.
-#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Format {
-    /// Messages as they are stored.
-    Tine,
-    /// Chat completions.
-    Openai,
-    /// The Messages API.
-    Anthropic,
-    /// `generateContent`.
-    Gemini,
-    /// For people.
-    Markdown,
-}
-
-/// What becomes of tool calls without a result.
-#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OpenCalls {
-    /// They get a result that says so.
-    Close,
-    /// The call is refused and names them.
-    Report,
-    /// They stay as they are.
-    Keep,
+fn rings(context: &RequestContext, path: TurnPath) -> ApiResult<Answer<TurnRings>> {
+    context.ok(context.engine().rings(&context.call, path.into())?)
 }
 
 /// A path, a window of it, or its rendering for a provider.
@@ -373,23 +362,23 @@ pub(crate) enum OpenCalls {
 pub(crate) enum PathForm {
     Path(PathPage),
     Window(Window),
-    Rendering(tine_formats::render::RenderingJson),
+    Rendering(RenderingJson),
 }
 
 /// Renders a path for a provider.
 fn rendered(
-    asked: &Asked,
+    context: &RequestContext,
     path: PathQuery,
-    format: Format,
+    format: PathFormat,
     max_tokens: Option<u64>,
     open_calls: Option<OpenCalls>,
-) -> Result<tine_formats::render::RenderingJson, Problem> {
+) -> Result<RenderingJson, Problem> {
     let mut options = render::Options::of(match format {
-        Format::Tine => render::Format::Tine,
-        Format::Openai => render::Format::OpenAi,
-        Format::Anthropic => render::Format::Anthropic,
-        Format::Gemini => render::Format::Gemini,
-        Format::Markdown => render::Format::Markdown,
+        PathFormat::Tine => render::Format::Tine,
+        PathFormat::Openai => render::Format::OpenAi,
+        PathFormat::Anthropic => render::Format::Anthropic,
+        PathFormat::Gemini => render::Format::Gemini,
+        PathFormat::Markdown => render::Format::Markdown,
     });
     options.open_calls = match open_calls.unwrap_or(OpenCalls::Close) {
         OpenCalls::Close => render::OpenCalls::Close,
@@ -398,21 +387,16 @@ fn rendered(
     };
     options.budget =
         max_tokens.map(|max_tokens| render::Budget { max_tokens, count: &tine_llm::tokens::count });
-    Ok(render::render_path(asked.engine(), &asked.call, path, &options)?.into())
+    Ok(render::render_path(context.engine(), &context.call, path, &options)?.into())
 }
 
-fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
-    let engine = asked.engine();
-    let TurnRef { conversation, turn: to } =
-        turn(asked, &query.turn, query.conversation_id.as_deref())?;
-    let size = |what, value: Option<u64>| value.map(|value| bodies::size(what, value)).transpose();
-    let around = match (size("the window", query.window)?, query.before, query.after) {
+fn path(context: &RequestContext, query: PathParameters) -> ApiResult<Answer<PathForm>> {
+    let (engine, Page { cursor, limit }) = (context.engine(), query.page());
+    let (conversation, to) = (query.conversation_id, query.turn);
+    let around = match (query.window, query.before, query.after) {
         (None, None, None) => None,
         (Some(window), None, None) => Some((window / 2, window.saturating_sub(window / 2 + 1))),
-        (None, before, after) => {
-            let (before, after) = (size("before", before)?, size("after", after)?);
-            Some((before.unwrap_or(0), after.unwrap_or(0)))
-        }
+        (None, before, after) => Some((before.unwrap_or(0), after.unwrap_or(0))),
         (Some(_), ..) => {
             let why = "give either `window` or `before` and `after`, not both";
             return Err(Problem::new(ErrorKind::Invalid, why));
@@ -421,117 +405,90 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
     if let Some((before, after)) = around {
         let turn = TurnRef { conversation, turn: to };
         let request = WindowQuery { turn, branch: query.branch, before, after };
-        let found = engine.window(&asked.call, request)?;
-        return Ok(Reply::ok(answer(asked, PathForm::Window(found))));
+        return context.ok(PathForm::Window(engine.window(&context.call, request)?));
     }
-    let selection = match size("last", query.last)? {
-        Some(last) => Selection::Last(last),
-        None => Selection::Whole,
-    };
-    let (cursor, limit) = (query.cursor, size("the limit", query.limit)?);
+    let selection = query.last.map_or(Selection::Whole, Selection::Last);
     let request = PathQuery { conversation, to: Some(to), selection, cursor, limit };
     if let Some(format) = query.format {
-        let made = rendered(asked, request, format, query.max_tokens, query.open_calls)?;
-        return Ok(Reply::ok(answer(asked, PathForm::Rendering(made))));
+        let rendered = rendered(context, request, format, query.max_tokens, query.open_calls)?;
+        return context.ok(PathForm::Rendering(rendered));
     }
-    let found = engine.path(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, PathForm::Path(found))))
+    context.ok(PathForm::Path(engine.path(&context.call, request)?))
 }
 
-fn turns(asked: &Asked, found: Vec<TurnView>) -> Answered<List<TurnView>> {
-    Ok(Reply::ok(answer(asked, Listing::all(found))))
+fn children(context: &RequestContext, path: TurnPath) -> ApiResult<List<TurnView>> {
+    context.list(context.engine().children(&context.call, path.into())?)
 }
 
-fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
-    let turn = find(asked, &path)?;
-    turns(asked, asked.engine().children(&asked.call, turn)?)
+fn siblings(context: &RequestContext, path: TurnPath) -> ApiResult<List<TurnView>> {
+    context.list(context.engine().siblings(&context.call, path.into())?)
 }
 
-fn siblings(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
-    let turn = find(asked, &path)?;
-    turns(asked, asked.engine().siblings(&asked.call, turn)?)
+fn versions(context: &RequestContext, path: TurnPath) -> ApiResult<List<TurnView>> {
+    context.list(context.engine().versions(&context.call, path.into())?)
 }
 
-fn versions(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
-    let turn = find(asked, &path)?;
-    turns(asked, asked.engine().versions(&asked.call, turn)?)
+/// Returns the turn of a path, in the conversation of the query or else of the body.
+fn turn_of(context: &RequestContext, path: TurnPath) -> TurnRef {
+    let in_body = || context.fields.conversation_id.clone();
+    TurnRef { conversation: path.conversation_id.or_else(in_body), turn: path.turn }
 }
 
-/// The conversation that a body names, or the one of the query.
-fn within(
-    asked: &Asked,
-    path: &One,
-    body: Option<&str>,
-) -> Result<(Option<ConversationId>, TurnRef), Problem> {
-    let named = path.conversation_id.as_deref().or(body);
-    let found = turn(asked, &path.turn, named)?;
-    Ok((found.conversation.clone(), found))
-}
-
-fn fork(asked: &Asked, path: One, body: bodies::ForkTurn) -> Answered<Answer<BranchView>> {
-    let (conversation, turn) = within(asked, &path, body.conversation_id.as_deref())?;
-    let point = match body.inclusive.unwrap_or(true) {
-        true => ForkPoint::At(turn.turn),
-        false => ForkPoint::Before(turn.turn),
-    };
-    let limits = asked.engine().limits();
-    let name = body.name.as_deref().map(|text| name(text, limits)).transpose()?;
-    let made = asked.engine().fork(&asked.call, Fork { conversation, point, name })?;
+fn fork(context: &RequestContext, path: TurnPath, body: ForkTurn) -> ApiResult<Answer<BranchView>> {
+    let made = context.engine().fork(&context.call, body.into_fork(turn_of(context, path)))?;
     let tag = etag(&made);
-    Ok(Reply::created(answer(asked, made)).with_etag(tag))
+    context.created(made).map(|reply| reply.with_etag(tag))
 }
 
-fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edited>> {
-    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
-    let engine = asked.engine();
-    let mut body = body;
-    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
-    let mut request = body.into_request(turn, engine.limits())?;
-    if asked.app.options.redact {
-        add(&mut redacted, redact::body(&mut request.body));
-    }
-    let done = engine.edit(&asked.call.clone().with_redacted(redacted), request)?;
-    Ok(Reply::made(done.turn.outcome == Some(Outcome::Created), answer(asked, done)))
+fn edit(context: &RequestContext, path: TurnPath, mut request: Edit) -> ApiResult<Answer<Edited>> {
+    request.turn = turn_of(context, path);
+    let call = context.redacting(|redacted| add(redacted, redact::body(&mut request.body)));
+    let done = context.engine().edit(&call, request)?;
+    context.made(done.turn.outcome == Some(Outcome::Created), done)
 }
 
-fn split(asked: &Asked, path: One, body: bodies::SplitTurn) -> Answered<Answer<SplitDone>> {
-    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
-    let done = asked.engine().split(&asked.call, body.into_request(turn)?)?;
-    Ok(Reply::ok(answer(asked, done)))
+fn split(
+    context: &RequestContext,
+    path: TurnPath,
+    request: SplitTurn,
+) -> ApiResult<Answer<SplitDone>> {
+    let request = SplitTurn { turn: turn_of(context, path), ..request };
+    context.ok(context.engine().split(&context.call, request)?)
 }
 
-fn inject(asked: &Asked, path: OnlyTurn, body: bodies::Inject) -> Answered<Answer<Injected>> {
-    let request = body.into_request(&path.turn, asked.engine().limits())?;
-    let done = asked.engine().inject(&asked.call, request)?;
+fn inject(
+    context: &RequestContext,
+    path: InjectPath,
+    body: bodies::Inject,
+) -> ApiResult<Answer<Injected>> {
+    let done = context.engine().inject(&context.call, body.into_request(path.turn))?;
     let tag = etag(&done.branch);
-    Ok(Reply::created(answer(asked, done)).with_etag(tag))
+    context.created(done).map(|reply| reply.with_etag(tag))
 }
 
-fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
-    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
-    let request = Purge { target: PurgeTarget::Turn(turn), confirm: body.confirm };
-    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?)))
+fn purge(context: &RequestContext, path: TurnPath, body: PurgeBody) -> ApiResult<Answer<Purged>> {
+    let target = PurgeTarget::Turn(turn_of(context, path));
+    context.ok(context.engine().purge(&context.call, Purge { target, confirm: body.confirm })?)
 }
 
-fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<Deleted>> {
+fn delete(context: &RequestContext, query: DeleteParameters) -> ApiResult<Answer<Deleted>> {
     let request = Delete {
-        turn: turn(asked, &query.turn, query.conversation_id.as_deref())?,
-        mode: match query.mode.unwrap_or(Mode::Cascade) {
-            Mode::Cascade => DeleteMode::Cascade,
-            Mode::Reparent => DeleteMode::Reparent,
+        turn: TurnRef { conversation: query.conversation_id, turn: query.turn },
+        mode: match query.mode.unwrap_or(DeleteScope::Cascade) {
+            DeleteScope::Cascade => DeleteMode::Cascade,
+            DeleteScope::Reparent => DeleteMode::Reparent,
         },
         force: query.force.unwrap_or(false),
         dry_run: query.dry_run.unwrap_or(false),
     };
-    Ok(Reply::ok(answer(asked, asked.engine().delete(&asked.call, request)?)))
+    context.ok(context.engine().delete(&context.call, request)?)
 }
 
 fn patch_metadata(
-    asked: &Asked,
-    path: One,
-    body: bodies::MetadataPatch,
-) -> Answered<Answer<TurnView>> {
-    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
-    let patch = body.into_request(asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?)))
+    context: &RequestContext,
+    path: TurnPath,
+    patch: MetadataPatch,
+) -> ApiResult<Answer<TurnView>> {
+    let turn = turn_of(context, path);
+    context.ok(context.engine().patch_metadata(&context.call, turn, patch)?)
 }

@@ -1,73 +1,80 @@
-//! Where somebody was last in a conversation.
+//! The leaves that the caller last viewed.
 
 use std::collections::BTreeMap;
-use tine_api::Answer;
 
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tine_api::bodies;
-use tine_core::{ErrorKind, TurnId};
+use tine_api::{Answer, bodies};
+use tine_core::{ConversationId, ErrorKind, TurnId};
 
-use super::{answer, conversation, parameters};
+use super::ConversationPath;
 use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
-use crate::visited::Where;
+use crate::route::{ApiResult, RequestContext, Routes};
+use crate::visited::VisitedKey;
 
 const PATH: &str = "/api/v1/conversations/{conversation_id}/visited";
 
-parameters!(One {
-    /// The conversation.
-    conversation_id: String,
-});
-
-/// Where somebody was last.
+/// The leaves that the caller last viewed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Visited {
+#[schemars(rename = "Visited")]
+struct VisitedLeaves {
     /// The conversation.
-    conversation_id: String,
-    /// The leaf that was looked at last below each turn; below the empty name, of all.
+    conversation_id: ConversationId,
+    /// Maps the id of a turn to the id of the leaf last viewed below it; the empty key stands for
+    /// the root.
     leaves: BTreeMap<String, String>,
 }
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new("Conversations", id, summary);
-    routes.get(PATH, about("getVisited", "The leaves that the caller looked at last"), get).route(
-        Method::PUT,
-        PATH,
-        about("putVisited", "Note leaves that the caller looks at; in no log").body_required(),
-        put,
-    )
+    routes
+        .get(PATH, about("getVisited", "Retrieve the leaves that the caller last viewed"), get)
+        .route(
+            Method::PUT,
+            PATH,
+            about("putVisited", "Update the last viewed leaves; not recorded in any log")
+                .body_required(),
+            put,
+        )
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<Visited>> {
-    note(asked, &path, BTreeMap::new())
+fn get(context: &RequestContext, path: ConversationPath) -> ApiResult<Answer<VisitedLeaves>> {
+    update(context, path, BTreeMap::new())
 }
 
-fn put(asked: &Asked, path: One, body: bodies::Visited) -> Answered<Answer<Visited>> {
+fn put(
+    context: &RequestContext,
+    path: ConversationPath,
+    body: bodies::Visited,
+) -> ApiResult<Answer<VisitedLeaves>> {
     let is_turn = |id: &String| id.parse::<TurnId>().is_ok();
-    for (place, leaf) in &body.leaves {
-        if !(place.is_empty() || is_turn(place)) || !leaf.as_ref().is_none_or(is_turn) {
-            let why = "`leaves` has the id of a turn, or nothing for all, before the id of a leaf";
+    for (turn, leaf) in &body.leaves {
+        if !(turn.is_empty() || is_turn(turn)) || !leaf.as_ref().is_none_or(is_turn) {
+            let why = "`leaves` must map turn ids, or the empty key for the root, to turn ids";
             return Err(Problem::new(ErrorKind::Invalid, why));
         }
     }
-    note(asked, &path, body.leaves)
+    update(context, path, body.leaves)
 }
 
-fn note(
-    asked: &Asked,
-    path: &One,
+fn update(
+    context: &RequestContext,
+    path: ConversationPath,
     changed: BTreeMap<String, Option<String>>,
-) -> Answered<Answer<Visited>> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    asked.engine().conversation(&asked.call, &id)?;
-    let who = asked.caller.name();
-    let at = Where { who: who.as_deref(), project: asked.project(), conversation: &id };
-    let leaves = match changed.is_empty() {
-        true => asked.app.visited.get(&at)?,
-        false => asked.app.visited.put(&at, changed)?,
+) -> ApiResult<Answer<VisitedLeaves>> {
+    let conversation_id = path.conversation_id;
+    context.engine().conversation(&context.call, &conversation_id)?;
+    let who = context.caller.name();
+    let key = VisitedKey {
+        who: who.as_deref(),
+        project: context.project(),
+        conversation: &conversation_id,
     };
-    Ok(Reply::ok(answer(asked, Visited { conversation_id: id.to_string(), leaves })))
+    let leaves = match changed.is_empty() {
+        true => context.app.visited.get(&key)?,
+        false => context.app.visited.put(&key, changed)?,
+    };
+    context.ok(VisitedLeaves { conversation_id, leaves })
 }

@@ -1,11 +1,11 @@
-//! An example of a conversation, to look at and play with.
+//! The example conversation.
 //!
-//! - `story`: two people plan a trip ([`tell`]); its tree is what `tine demo` shows.
-//! - `notes`: what the page shows besides ([`bundle`]): a branch with a table, code, thoughts and a
-//!   picture, facts that lead back to what was said, and commits.
+//! - `story`: two people plan a trip ([`tell`]); `tine demo` shows its tree.
+//! - `notes`: additions for the page ([`bundle`]): a branch with a table, code, thinking and a
+//!   picture, facts with their evidence, and commits.
 //!
-//! Both are told through the engine's own operations by a clock of their own, so that every turn
-//! has the same hash on every machine.
+//! Both use the operations of the engine with a clock of their own, so that every turn has the same
+//! hash on every machine.
 
 mod notes;
 mod story;
@@ -19,40 +19,40 @@ use tine_store::MemoryStore;
 
 pub use story::{StoryClock, tell};
 
-/// The conversation that the story is told in.
+/// The id of the example conversation.
 pub const CONVERSATION: &str = "tokyo-trip";
 
-/// Why there is no example.
+/// Why the example could not be created.
 #[derive(Debug)]
-pub enum Untold {
-    /// The story could not be told.
+pub enum DemoError {
+    /// An operation failed.
     Engine(tine_engine::Error),
-    /// It could not be written down.
+    /// The bundle could not be written.
     Bundle(BundleError),
 }
 
-impl From<tine_engine::Error> for Untold {
+impl From<tine_engine::Error> for DemoError {
     fn from(error: tine_engine::Error) -> Self {
-        Untold::Engine(error)
+        DemoError::Engine(error)
     }
 }
 
-impl From<BundleError> for Untold {
+impl From<BundleError> for DemoError {
     fn from(error: BundleError) -> Self {
-        Untold::Bundle(error)
+        DemoError::Bundle(error)
     }
 }
 
-/// The story and the notes, as a bundle of one project.
-pub fn bundle(project: &ProjectId) -> Result<Vec<u8>, Untold> {
+/// Returns the story and the notes as a bundle of one project.
+pub fn bundle(project: &ProjectId) -> Result<Vec<u8>, DemoError> {
     let clock = Arc::new(StoryClock::default());
-    let told = Arc::clone(&clock);
+    let story_clock = Arc::clone(&clock);
     let (store, entropy) = (Arc::new(MemoryStore::new()), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, Limits::default());
     let call = Call::by("demo").in_project(project.clone());
     let id = ConversationId::from_stored(CONVERSATION);
-    tell(&engine, &call, &told, &id)?;
-    notes::tell(&engine, &call, &told, &id)?;
+    tell(&engine, &call, &story_clock, &id)?;
+    notes::tell(&engine, &call, &story_clock, &id)?;
     let mut bundle = Vec::new();
     write_bundle(&engine, &call, &[id], &mut bundle)?;
     Ok(bundle)
@@ -65,9 +65,9 @@ mod tests {
     use tine_formats::bundle::read_bundle;
 
     #[test]
-    fn the_example_has_branches_commits_and_facts_and_is_whole() {
+    fn the_example_has_branches_commits_and_facts() {
         let engine = Engine::new(MemoryStore::new());
-        let call = Call::by("somebody");
+        let call = Call::by("test");
         let bundle = bundle(&call.project).expect("a story");
         read_bundle(&engine, None, &mut bundle.as_slice()).expect("it can be imported");
         let id = ConversationId::from_stored(CONVERSATION);

@@ -1,5 +1,5 @@
-//! What the page shows besides the tree: every sort of content, facts with where they come from,
-//! and commits, so that there is something to compare, to plot and to trace.
+//! Additions for the page: every kind of content, facts with their evidence, and commits to compare,
+//! plot and trace.
 
 use tine_core::json::{Json, object};
 use tine_core::message::text_block;
@@ -42,7 +42,7 @@ for line in sys.stdin:
 
 Then `python3 spent.py < receipts.txt` shows the sum after each.";
 
-/// Goes on where the story ends.
+/// Continues the story.
 pub(crate) fn tell(
     engine: &Engine,
     call: &Call,
@@ -84,7 +84,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// The turns of a branch, first turn first.
+    /// Returns the turns of a branch, first to last.
     fn line(&self, branch: &str) -> Result<Vec<TurnId>> {
         let query = PathQuery {
             selection: Selection::Whole,
@@ -138,7 +138,7 @@ fn user(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-/// An answer that tells who gave it and what it cost.
+/// Returns an assistant message with its model and its cost.
 fn answer(text: &str) -> Message {
     told(Message::text(Role::Assistant, text))
 }

@@ -1,7 +1,7 @@
 //! The example: two people plan a trip to Tokyo with an agent, and change their minds.
 //!
-//! It is told through the same operations as everything else, by a clock of its own, so that its
-//! turns have the same hashes on every machine. The first two are those of the documentation.
+//! It is created by the operations of the engine with a clock of its own, so that its turns have the
+//! same hashes on every machine. The first two turns are those of the documentation.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -18,7 +18,7 @@ use tine_engine::{
 /// 2024-01-15T10:30:00Z.
 const BEGINNING_MS: i64 = 1_705_314_600_000;
 
-/// Stands still until the story moves it on.
+/// A clock that only the story advances.
 #[derive(Debug)]
 pub struct StoryClock(AtomicI64);
 
@@ -47,7 +47,7 @@ struct Teller<'a> {
     id: &'a ConversationId,
 }
 
-/// Makes the conversation and everything in it.
+/// Creates the conversation and everything in it.
 pub fn tell(engine: &Engine, call: &Call, clock: &StoryClock, id: &ConversationId) -> Result<()> {
     let call = Call { actor: "demo".to_owned(), ..call.clone() };
     let teller = Teller { engine, call, clock, id };
@@ -103,7 +103,7 @@ impl Teller<'_> {
             answer("Gracery in Shinjuku, €165 a night, four minutes from the station."),
         ])?;
         self.bookmark("hotel", hotels[4])?;
-        // The same question answered once more: a sibling, on a branch of its own.
+        // Another answer to the same question: a sibling, on a branch of its own.
         let again = answer("Kanoya Ryokan in Asakusa, €140 a night with breakfast. Tatami rooms.");
         self.branch_off(hotels[3], "ryokan", vec![again])?;
         self.on(
@@ -217,7 +217,7 @@ impl Teller<'_> {
         self.say(append.under(Reference::from(at), name), messages)
     }
 
-    /// Appends, with a time of its own for each message.
+    /// Appends messages, each at a later time.
     fn say(&self, append: Append, mut messages: Vec<Message>) -> Result<Vec<TurnId>> {
         for message in &mut messages {
             message.created_at = Some(self.clock.now());
@@ -282,10 +282,10 @@ fn answer(text: &str) -> Message {
     Message::text(Role::Assistant, text)
 }
 
-/// A tool call: its id, the tool, and what it is given.
+/// A tool call: its id, the tool and its arguments.
 type ToolCall<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
-/// An answer that begins with a text and calls tools.
+/// Returns an assistant message with a text and tool calls.
 fn calls(text: &str, calls: &[ToolCall<'_>]) -> Result<Message> {
     let mut blocks = vec![text_block(text)];
     for (id, name, parameters) in calls {

@@ -1,12 +1,13 @@
 //! Entities, observations, sources, runs, relationships and schemas.
 
+pub use tine_core::facts::Source as SourceRecord;
 use tine_core::facts::observation::purged_form;
 use tine_core::facts::schema::moment;
 use tine_core::facts::{Observation, RunStatus, Schema, Slot};
 use tine_core::json::text_fields::{all_parsed, optional, parsed, text, texts};
 use tine_core::json::{Json, Object, object};
 use tine_core::{
-    ConversationId, Digest, EntityId, InterpretationId, ObservationId, SourceId, Timestamp, TurnId,
+    ConversationId, Digest, EntityId, InterpretationId, ObservationId, SourceId, Timestamp,
 };
 
 use super::{ConversationTag, Edge, FamilyRecord, IndexKey, RecordKey, parse};
@@ -238,29 +239,6 @@ impl FamilyRecord for ObservationMove {
     fn index_keys(&self) -> Vec<IndexKey> {
         vec![IndexKey::MovedTo { to: self.to, observation: self.observation }]
     }
-}
-
-/// A source without its bytes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SourceRecord {
-    /// The id.
-    pub id: SourceId,
-    /// The digest of the bytes.
-    pub content_hash: Digest,
-    /// How many bytes there are.
-    pub size_bytes: u64,
-    /// The media type.
-    pub mime_type: String,
-    /// The file name that it was stored with.
-    pub original_filename: Option<String>,
-    /// When it was stored.
-    pub stored_at: Timestamp,
-    /// Who stored it.
-    pub stored_by: String,
-    /// The turn that it is the envelope of.
-    pub turn: Option<TurnId>,
-    /// Whether its bytes were erased.
-    pub purged: bool,
 }
 
 impl FamilyRecord for SourceRecord {

@@ -1,4 +1,4 @@
-//! Answers that models are giving: how many at once, whose they are, and how they are ended.
+//! Replies of models in progress: how many at once, of which project, and how they are stopped.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,85 +10,85 @@ use tine_core::{ErrorKind, ProjectId, TurnId};
 
 use crate::problem::Problem;
 
-/// An answer that is being given.
+/// A reply in progress.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct InWork {
-    /// The turn that it becomes.
+#[schemars(rename = "InWork")]
+pub(crate) struct RunningReply {
+    /// The id of the turn that the reply becomes.
     pub(crate) turn_id: String,
-    /// Its conversation.
+    /// The conversation.
     pub(crate) conversation_id: String,
-    /// The turn that it answers.
+    /// The id of the turn that it replies to.
     pub(crate) question_id: String,
-    /// The branch that it is for; `null` for none.
+    /// The branch to append it to; `null` for none.
     pub(crate) branch_id: Option<String>,
-    /// Who answers.
+    /// The model.
     pub(crate) model: String,
-    /// Who asked.
+    /// The caller who requested it.
     pub(crate) actor: String,
 }
 
-/// Answers that are being given.
-pub(crate) struct Replies {
-    most: usize,
+/// All replies in progress.
+pub(crate) struct RunningReplies {
+    limit: usize,
     running: Mutex<HashMap<TurnId, Running>>,
 }
 
 struct Running {
     project: ProjectId,
-    about: InWork,
+    about: RunningReply,
     stop: Arc<AtomicBool>,
 }
 
-/// The right to give an answer, until it is dropped.
-pub(crate) struct Place {
-    replies: Arc<Replies>,
+/// One of the replies in progress, until it is dropped.
+pub(crate) struct ReplySlot {
+    replies: Arc<RunningReplies>,
     pub(crate) turn: TurnId,
     stop: Arc<AtomicBool>,
 }
 
-impl Place {
-    /// Whether somebody wants it to end.
+impl ReplySlot {
+    /// Returns whether a client has stopped it.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 }
 
-impl Drop for Place {
+impl Drop for ReplySlot {
     fn drop(&mut self) {
         self.replies.lock().remove(&self.turn);
     }
 }
 
-impl Replies {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Replies { most, running: Mutex::default() })
+impl RunningReplies {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(RunningReplies { limit, running: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for one more.
-    pub(crate) fn take(
+    /// Adds a reply, unless there are too many.
+    pub(crate) fn start(
         self: &Arc<Self>,
         project: &ProjectId,
         turn: TurnId,
-        about: InWork,
-    ) -> Result<Place, Problem> {
+        about: RunningReply,
+    ) -> Result<ReplySlot, Problem> {
         let mut running = self.lock();
-        if running.len() >= self.most {
-            let why = "too many answers are being given at once; what was said is recorded, ask \
-                       for an answer later";
+        if running.len() >= self.limit {
+            let why = "too many replies at once; the message is recorded, request a reply later";
             return Err(Problem::new(ErrorKind::Busy, why));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let project = project.clone();
         running.insert(turn, Running { project, about, stop: Arc::clone(&stop) });
-        Ok(Place { replies: Arc::clone(self), turn, stop })
+        Ok(ReplySlot { replies: Arc::clone(self), turn, stop })
     }
 
-    /// Those of a project, oldest first.
-    pub(crate) fn of(&self, project: &ProjectId) -> Vec<InWork> {
+    /// Returns those of a project, oldest first.
+    pub(crate) fn of(&self, project: &ProjectId) -> Vec<RunningReply> {
         let running = self.lock();
         let mut found: Vec<_> =
             running.iter().filter(|(_, running)| running.project == *project).collect();
@@ -96,8 +96,8 @@ impl Replies {
         found.into_iter().map(|(_, running)| running.about.clone()).collect()
     }
 
-    /// Tells one of a project to end.
-    pub(crate) fn stop(&self, project: &ProjectId, turn: TurnId) -> Option<InWork> {
+    /// Stops a reply of a project.
+    pub(crate) fn stop(&self, project: &ProjectId, turn: TurnId) -> Option<RunningReply> {
         let running = self.lock();
         let found = running.get(&turn).filter(|running| running.project == *project)?;
         found.stop.store(true, Ordering::Release);

@@ -1,7 +1,7 @@
-//! Bodies that were not read to their end, because the request was refused before.
+//! Detects bodies that were not read to their end, because the request was refused before.
 //!
-//! What is left of one lies in the connection where the next request would be, so that the
-//! connection has to end. A client that is not told so sends its next request into nowhere.
+//! The rest of such a body is where the next request would be, so the connection must be closed,
+//! and the answer must say so: otherwise the client's next request would be lost.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use hyper::body::{Frame, SizeHint};
 
-/// Tells whether a request's body was read to its end.
-pub(crate) struct Watch(Arc<AtomicBool>);
+/// Whether the body of a request was read to its end.
+pub(crate) struct BodyWatch(Arc<AtomicBool>);
 
-impl Watch {
-    /// The request, and what watches over its body.
+impl BodyWatch {
+    /// Starts to watch the body of a request.
     pub(crate) fn over(request: Request) -> (Request, Self) {
         let ended = Arc::new(AtomicBool::new(request.body().is_end_stream()));
-        let watch = Watch(Arc::clone(&ended));
+        let watch = BodyWatch(Arc::clone(&ended));
         if watch.is_read() {
             return (request, watch);
         }

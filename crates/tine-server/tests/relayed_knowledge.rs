@@ -17,7 +17,7 @@ use tine_server::Options;
 
 use crate::harness::Served;
 
-/// What is asked of an engine here or elsewhere.
+/// Operations that run on an engine here and on one behind a server.
 pub trait Everything: Operations + Knowledge + Versions {}
 
 impl<T: Operations + Knowledge + Versions> Everything for T {}
@@ -101,7 +101,7 @@ fn source(mime_type: &str, bytes: impl Into<Vec<u8>>, interpret: Interpret) -> N
 }
 
 #[test]
-fn turns_are_stored_over_a_server_as_they_are_here() {
+fn stored_turns_are_the_same_over_a_server() {
     let both = Both::new();
     let attached =
         both.client.store_source(&both.call, source("image/png", [0, 255], Interpret::None));

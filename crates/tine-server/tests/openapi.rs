@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::harness::Served;
 
 #[test]
-fn the_description_is_the_one_in_the_code_and_every_reference_in_it_leads_somewhere() {
+fn every_reference_in_the_openapi_document_resolves() {
     let served = Served::new();
     let told = served.get("/api/v1/openapi.json").expect(200).json();
     assert_eq!(told, tine_server::description());
@@ -52,7 +52,7 @@ fn operations_have_distinct_names_and_links_lead_to_them() {
 }
 
 #[test]
-fn the_reference_needs_nothing_from_the_network_and_runs_no_script() {
+fn the_reference_has_no_external_resources_and_no_scripts() {
     let served = Served::new();
     let page = served.get("/docs").expect(200);
     let policy = page.header("content-security-policy").expect("a policy");
@@ -68,7 +68,7 @@ fn the_reference_needs_nothing_from_the_network_and_runs_no_script() {
 }
 
 #[test]
-fn the_state_of_health_is_told() {
+fn the_health_check_answers() {
     let served = Served::new();
     let health = served.get("/healthz").expect(200).json();
     assert_eq!(health["status"], "ok");
@@ -76,7 +76,7 @@ fn the_state_of_health_is_told() {
 }
 
 #[test]
-fn counts_are_told_in_the_form_that_prometheus_reads() {
+fn metrics_are_in_the_prometheus_format() {
     let served = Served::new();
     served.trip();
     served.get("/none%22%0A").refused(404, "not_found");

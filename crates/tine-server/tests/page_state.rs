@@ -1,4 +1,4 @@
-//! What a page needs besides the tree: which conversations, where somebody was, the example.
+//! What the page needs beside the tree: recent conversations, last viewed leaves, the example.
 
 use serde_json::json;
 use tine_server::Options;
@@ -11,7 +11,7 @@ fn listed(client: &Client, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn conversations_are_listed_by_what_was_changed_last() {
+fn conversations_are_listed_by_activity() {
     let served = Served::new();
     for (id, title, tags) in [
         ("a", "A week in Tokyo", json!(["trip", "2024"])),
@@ -21,7 +21,7 @@ fn conversations_are_listed_by_what_was_changed_last() {
         let body = json!({"conversation_id": id, "title": title, "metadata": {"tags": tags}});
         served.post("/api/v1/conversations", body).expect(201);
     }
-    // A time of its own for each change: listings are told apart by milliseconds.
+    // Changes need distinct times, in milliseconds.
     let change = |id: &str| {
         std::thread::sleep(std::time::Duration::from_millis(3));
         served.say(id, "more").expect(201);
@@ -49,7 +49,7 @@ fn conversations_are_listed_by_what_was_changed_last() {
 const VISITED: &str = "/api/v1/conversations/trip/visited";
 
 #[test]
-fn where_somebody_was_is_kept_and_enters_no_log() {
+fn last_viewed_leaves_are_stored_and_enter_no_log() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("tine.visited");
     let options = Options { visited: Some(file.clone()), ..Options::default() };
@@ -75,7 +75,7 @@ fn where_somebody_was_is_kept_and_enters_no_log() {
 }
 
 #[test]
-fn the_example_is_loaded_once_and_has_something_of_everything() {
+fn the_example_is_created_once_and_complete() {
     let served = Served::new();
     let made = served.post("/api/v1/demo", json!({})).expect(201).json();
     assert_eq!(made["conversation_id"], "tokyo-trip");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::Served;
 
 #[test]
-fn messages_are_appended_and_what_is_there_is_taken_as_it_is() {
+fn appending_reuses_existing_turns() {
     let served = Served::new();
     let (_, answer) = served.trip();
     let list = json!({"parent": "root", "messages": [
@@ -24,7 +24,7 @@ fn messages_are_appended_and_what_is_there_is_taken_as_it_is() {
 }
 
 #[test]
-fn a_list_of_hundreds_is_sent_again_from_the_root_with_one_more() {
+fn resending_a_long_history_appends_only_the_new_message() {
     let served = Served::new();
     served.post("/api/v1/conversations", json!({"conversation_id": "long"})).expect(201);
     let said = |number: usize| {
@@ -70,7 +70,7 @@ fn a_conversation_is_patched_archived_derived_and_purged() {
 }
 
 #[test]
-fn a_turn_is_forked_edited_split_deleted_and_brought_back() {
+fn a_turn_is_forked_edited_split_deleted_and_restored() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let turn = format!("/api/v1/turns/{answer}");
@@ -108,7 +108,7 @@ fn a_turn_deleted_alone_leaves_its_children_with_its_parent() {
 }
 
 #[test]
-fn what_a_turn_says_is_erased_and_its_hash_stays() {
+fn a_purged_turn_keeps_its_hash() {
     let served = Served::new();
     let (question, _) = served.trip();
     let path = format!("/api/v1/turns/{question}");
@@ -121,7 +121,7 @@ fn what_a_turn_says_is_erased_and_its_hash_stays() {
 }
 
 #[test]
-fn titles_labels_and_free_form_data_change() {
+fn titles_tags_and_custom_data_are_updated() {
     let served = Served::new();
     let (question, _) = served.trip();
     let path = format!("/api/v1/turns/{question}/metadata");
@@ -135,7 +135,7 @@ fn titles_labels_and_free_form_data_change() {
 }
 
 #[test]
-fn bookmarks_are_put_moved_and_removed() {
+fn bookmarks_are_set_moved_and_deleted() {
     let served = Served::new();
     let (question, answer) = served.trip();
     let at = "/api/v1/bookmarks/here";
@@ -149,7 +149,7 @@ fn bookmarks_are_put_moved_and_removed() {
 }
 
 #[test]
-fn a_name_with_a_slash_is_a_name_in_a_path() {
+fn a_name_with_a_slash_works_in_a_path() {
     let served = Served::new();
     served.post("/api/v1/conversations", json!({"conversation_id": "a/b c"})).expect(201);
     served.say("a%2Fb%20c", "hello").expect(201);
@@ -160,7 +160,7 @@ fn a_name_with_a_slash_is_a_name_in_a_path() {
 }
 
 #[test]
-fn messages_of_providers_are_taken_alone_and_in_lists() {
+fn messages_of_providers_are_accepted_alone_and_in_lists() {
     const TURNS: &str = "/api/v1/conversations/trip/turns";
     let served = Served::new();
     served.trip();

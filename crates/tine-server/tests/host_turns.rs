@@ -20,7 +20,7 @@ fn with(mut body: Value, more: Value) -> Value {
 }
 
 #[test]
-fn a_stored_turn_is_told_by_its_ids_and_is_in_the_tree() {
+fn a_stored_turn_is_in_the_tree() {
     let served = Served::new();
     let made = served.post(TURN, turn("Hello")).expect(201);
     assert!(made.as_text().starts_with(r#"{"conversation_id":"chat","#), "{}", made.as_text());
@@ -43,7 +43,7 @@ fn a_stored_turn_is_told_by_its_ids_and_is_in_the_tree() {
 }
 
 #[test]
-fn a_turn_that_comes_back_changed_makes_versions_of_one_place() {
+fn a_changed_turn_becomes_another_version_of_its_slot() {
     let served = Served::new();
     let first = served.post(TURN, turn("A")).expect(201);
     let second = served.post(TURN, turn("B")).expect(201);
@@ -59,7 +59,7 @@ fn a_turn_that_comes_back_changed_makes_versions_of_one_place() {
 }
 
 #[test]
-fn the_answer_holds_the_turn_only_when_it_is_asked_for() {
+fn the_answer_includes_the_turn_only_on_request() {
     let served = Served::new();
     let asked = with(turn("Hello"), json!({"return_turn": true}));
     let told = served.post(TURN, asked).expect(201).json();
@@ -70,7 +70,7 @@ fn the_answer_holds_the_turn_only_when_it_is_asked_for() {
 }
 
 #[test]
-fn hosts_name_their_conversation_turn_branch_and_time_in_their_own_words() {
+fn hosts_can_use_aliases_for_ids_branch_and_time() {
     let served = Served::new();
     let store = |body: Value| served.post(TURN, body);
     let said = json!({"role": "user", "content": "x"});
@@ -119,7 +119,7 @@ fn hosts_name_their_conversation_turn_branch_and_time_in_their_own_words() {
 }
 
 #[test]
-fn parents_histories_tools_and_attachments_are_taken_as_they_are_said() {
+fn parents_histories_tools_and_attachments_are_stored() {
     let served = Served::new();
     let file = json!({"text": "a picture", "mime_type": "text/plain", "interpret": "none"});
     let source = served.post("/api/v1/sources", file).expect(201).text("/source_id");
@@ -169,7 +169,7 @@ fn a_repeated_key_gives_the_first_answer_and_another_request_is_refused() {
 }
 
 #[test]
-fn a_store_can_depend_on_the_state_of_its_branch() {
+fn a_store_can_be_conditional() {
     let served = Served::new();
     let first = served.post(TURN, turn("A")).expect(201);
     let seen = served.and("if-match", first.header("etag").expect("a tag"));
@@ -179,7 +179,7 @@ fn a_store_can_depend_on_the_state_of_its_branch() {
 }
 
 #[test]
-fn a_turn_that_is_waited_for_comes_with_its_run() {
+fn a_store_that_waits_returns_the_finished_run() {
     let served = Served::new();
     let asked = with(turn("I need to call Maria Lopez."), json!({"interpret": "wait"}));
     let told = served.post(TURN, asked).expect(201).json();
@@ -191,7 +191,7 @@ fn a_turn_that_is_waited_for_comes_with_its_run() {
 }
 
 #[test]
-fn whatever_is_said_and_however_often_the_answer_stays_small() {
+fn the_answer_to_a_store_stays_small() {
     let served = Served::new();
     let large = with(turn(&"x".repeat(8 << 20)), json!({"interpret": "queue"}));
     assert!(served.post(TURN, large).expect(201).body.len() < 4_096);
@@ -219,7 +219,7 @@ fn whatever_is_said_and_however_often_the_answer_stays_small() {
 }
 
 #[test]
-fn secrets_are_taken_out_of_what_is_stored_where_the_server_does_so() {
+fn a_redacting_server_redacts_stored_turns_and_facts() {
     let served = Served::with(Options { redact: true, ..Options::default() });
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let said = with(
@@ -244,7 +244,7 @@ fn secrets_are_taken_out_of_what_is_stored_where_the_server_does_so() {
 }
 
 #[test]
-fn facts_come_flat_or_in_fields_and_hang_together() {
+fn facts_are_stored_flat_or_with_fields_and_with_relationships() {
     let served = Served::new();
     let source = json!({"text": "Alice leads.", "mime_type": "text/plain", "interpret": "none"});
     let source = served.post("/api/v1/sources", source).expect(201).text("/source_id");
@@ -309,7 +309,7 @@ fn a_file_can_be_stored_alone_or_as_the_source_of_facts() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_refused_whole() {
+fn a_store_with_an_invalid_part_is_refused_as_a_whole() {
     let served = Served::with_limits(Limits { facts_per_store: 2, ..Limits::default() });
     let refused = |body: Value| served.post(STORE, body).refused(400, "invalid");
     let fact = json!({"entity_type": "note", "text": "x"});

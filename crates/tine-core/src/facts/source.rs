@@ -1,13 +1,13 @@
-//! Sources.
+//! Sources: bytes that facts come from.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::{Digest, SourceId, Timestamp, TurnId};
+
+use crate::{Digest, SourceId, Timestamp, TurnId};
 
 /// A source without its bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Source")]
-pub struct SourceView {
+pub struct Source {
     /// Its id.
     #[serde(rename = "source_id")]
     pub id: SourceId,

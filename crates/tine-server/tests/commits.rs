@@ -51,7 +51,7 @@ fn at(path: &str) -> String {
 }
 
 #[test]
-fn a_window_of_turns_is_committed_as_the_documentation_shows() {
+fn a_range_of_turns_is_committed_as_documented() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let made = served.post_text(COMMITS, &body(&hashes[0], &hashes[2])).expect(201);
@@ -88,7 +88,7 @@ fn a_window_of_turns_is_committed_as_the_documentation_shows() {
 }
 
 #[test]
-fn whoever_hashes_what_is_answered_gets_the_commits_hash() {
+fn the_hash_of_a_commit_can_be_recomputed_from_its_answer() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let made = served.post_text(COMMITS, &body(&hashes[0], &hashes[2])).expect(201).json();
@@ -105,7 +105,7 @@ fn whoever_hashes_what_is_answered_gets_the_commits_hash() {
 }
 
 #[test]
-fn windows_and_commits_that_are_none_are_refused() {
+fn invalid_ranges_and_missing_commits_are_refused() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let refused = served.post_text(COMMITS, &body(&hashes[2], &hashes[0])).refused(400, "invalid");
@@ -144,7 +144,7 @@ fn windows_and_commits_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_commit_is_signed_by_whoever_holds_a_key() {
+fn a_commit_can_be_signed() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let made = served.post_text(COMMITS, &body(&hashes[0], &hashes[2])).expect(201);
@@ -165,7 +165,7 @@ fn a_commit_is_signed_by_whoever_holds_a_key() {
 }
 
 #[test]
-fn a_repeated_commit_is_the_same_one_and_pages_lead_through_all() {
+fn a_retried_commit_is_the_same_one_and_commits_are_listed_in_pages() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let keyed = served.and("idempotency-key", "once");
@@ -195,7 +195,7 @@ fn a_repeated_commit_is_the_same_one_and_pages_lead_through_all() {
 }
 
 #[test]
-fn a_turn_says_what_it_is_about() {
+fn the_rings_of_a_turn_are_returned() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let path = |rest: &str| at(&format!("/turns/{}{rest}", encoded(&hashes[0])));
@@ -247,7 +247,7 @@ fn parted(served: &Served) -> String {
 }
 
 #[test]
-fn branches_are_merged_and_what_no_rule_decides_is_decided_by_somebody() {
+fn branches_are_merged_and_their_conflicts_resolved() {
     let served = Served::new();
     let entity = parted(&served);
     let merges = "/api/v1/merges";
@@ -331,7 +331,7 @@ fn branches_are_merged_and_what_no_rule_decides_is_decided_by_somebody() {
 }
 
 #[test]
-fn sides_are_compared_and_what_is_known_leads_back_to_who_said_it() {
+fn sides_are_compared_and_facts_are_traced_to_their_turns() {
     let served = Served::new();
     let entity = parted(&served);
     let diff = served.get("/api/v1/diff?from=main&to=side&conversation_id=trip").expect(200).json();
@@ -380,7 +380,7 @@ fn sides_are_compared_and_what_is_known_leads_back_to_who_said_it() {
 }
 
 #[test]
-fn a_turn_is_said_again_elsewhere() {
+fn a_turn_is_copied_to_another_conversation() {
     let served = Served::new();
     let (question, _) = served.trip();
     served.post("/api/v1/conversations", json!({"conversation_id": "other"})).expect(201);
@@ -438,7 +438,7 @@ fn hashes(seen: &Value) -> impl Iterator<Item = (u32, String)> + '_ {
 }
 
 #[test]
-fn a_prefix_of_several_hashes_is_ambiguous_and_the_commits_are_told() {
+fn an_ambiguous_prefix_is_refused_with_its_candidates() {
     let folder = TempDir::new().expect("a temporary folder");
     let served = Served::at(folder, Options::default(), Limits::default(), Arc::new(Still));
     let seen = ["a", "b"].map(|id| {
@@ -472,7 +472,7 @@ fn a_prefix_of_several_hashes_is_ambiguous_and_the_commits_are_told() {
 }
 
 #[test]
-fn secrets_are_taken_out_of_what_a_commit_seals_where_the_server_does_so() {
+fn a_redacting_server_redacts_commits() {
     let served = Served::with(Options { redact: true, ..Options::default() });
     served.trip();
     let secret = "see https://me:hunter2@example.org/";

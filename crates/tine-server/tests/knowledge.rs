@@ -31,7 +31,7 @@ fn store(served: &Served, entity: Value) -> Value {
 }
 
 #[test]
-fn what_is_queued_is_done_in_the_background() {
+fn queued_runs_are_performed_in_the_background() {
     let served = Served::new();
     let made = text(&served, "I need to call Maria Lopez tomorrow.", "queue");
     let run = format!("/api/v1/interpretations/{}", id(&made, "/interpretation/interpretation_id"));
@@ -45,14 +45,14 @@ fn what_is_queued_is_done_in_the_background() {
         counts.contains("tine_interpretation_runs_total{status=\"completed\"} 1\n")
             && counts.contains("tine_interpretations_queued 0\n")
     });
-    // Without saying so, what is unstructured is queued and what is structured is not.
+    // By default, sources are queued and facts are not.
     let body = json!({"text": "Ask Ann Lee.", "mime_type": "text/plain"});
     let queued = served.post("/api/v1/sources", body).expect(201).json();
     assert!(queued.get("interpretation").is_some(), "{queued}");
 }
 
 #[test]
-fn what_another_process_queues_is_done_too() {
+fn runs_queued_by_another_process_are_performed() {
     let served = Served::new();
     let engine = served.beside();
     let call = tine_engine::Call::by("elsewhere");
@@ -105,7 +105,7 @@ impl tine_analysis::Interpreter for Broken {
 }
 
 #[test]
-fn a_defect_of_one_interpreter_keeps_no_other_run_from_being_done() {
+fn a_panicking_interpreter_does_not_block_other_runs() {
     let folder = TempDir::new().expect("a folder");
     let served = Served::by(folder, Options::default(), |store| {
         let clock = Arc::new(tine_engine::SystemClock);
@@ -123,7 +123,7 @@ fn a_defect_of_one_interpreter_keeps_no_other_run_from_being_done() {
 }
 
 #[test]
-fn a_server_stops_while_runs_wait() {
+fn a_server_stops_while_runs_are_queued() {
     let served = Served::new();
     for n in 0..50 {
         text(&served, &format!("I need to call Maria Lopez, number {n}."), "queue");
@@ -140,7 +140,7 @@ fn a_server_stops_while_runs_wait() {
 }
 
 #[test]
-fn runs_wait_are_listed_and_are_waited_for() {
+fn runs_are_queued_listed_and_awaited() {
     let served = idle();
     let made = text(&served, "Ann Lee lives in Paris.", "queue");
     let (run, source) =
@@ -201,7 +201,7 @@ fn runs_wait_are_listed_and_are_waited_for() {
 }
 
 #[test]
-fn a_failed_run_says_why_and_is_tried_again() {
+fn a_failed_run_has_an_error_and_can_be_retried() {
     let served = idle();
     let raw = served.and("content-type", "text/plain");
     let made = raw.send("POST", "/api/v1/sources?interpret=wait", Some(b"\xff\xfe")).expect(201);
@@ -218,7 +218,7 @@ fn a_failed_run_says_why_and_is_tried_again() {
 }
 
 #[test]
-fn requests_that_wait_for_runs_have_a_room_of_their_own() {
+fn requests_that_wait_for_runs_are_limited() {
     let served = Served::with(Options { waits: 0, interprets: false, ..Options::default() });
     let body = json!({"text": "a", "mime_type": "text/plain", "interpret": "wait"});
     served.post("/api/v1/sources", body).refused(503, "busy");
@@ -226,7 +226,7 @@ fn requests_that_wait_for_runs_have_a_room_of_their_own() {
 }
 
 #[test]
-fn entities_are_found_shown_and_traced_back_to_their_bytes() {
+fn entities_are_listed_retrieved_and_traced_to_their_bytes() {
     let served = idle();
     let source = text(&served, "Ann Lee moves to Rome on 14 March 2025.", "wait");
     let found = served.get("/api/v1/entities?entity_type=person&q=ann").expect(200).json();
@@ -280,7 +280,7 @@ impl Clock for Hands {
 }
 
 #[test]
-fn corrections_hold_from_their_time_on() {
+fn corrections_apply_from_their_time_on() {
     let start: Timestamp = "2025-01-01T00:00:00Z".parse().expect("a time");
     let clock = Arc::new(Hands(start.as_millis().into()));
     let options = Options { interprets: false, ..Options::default() };
@@ -349,7 +349,7 @@ fn entities_are_merged_separated_deleted_and_restored() {
 }
 
 #[test]
-fn things_are_related_found_so_and_parted() {
+fn relationships_are_created_listed_and_deleted() {
     let served = idle();
     let (question, _) = served.trip();
     let one = store(&served, json!({"entity_type": "person", "name": "Ann"}));
@@ -470,7 +470,7 @@ fn requests() -> (Vec<(&'static str, String, Value)>, Vec<String>) {
 }
 
 #[test]
-fn tokens_reach_as_far_with_what_was_learned_as_with_turns() {
+fn tokens_limit_access_to_knowledge_as_to_turns() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("tokens.json");
     let tokens = vec![token("reader", None, false), token("tripper", Some("trips"), true)];
@@ -511,7 +511,7 @@ fn tokens_reach_as_far_with_what_was_learned_as_with_turns() {
     let in_trips = format!("{content}?project_id=trips");
     assert_eq!(served.bearing(tripper).get(&in_trips).expect(200).body, b"Ann Lee");
     let run = kept.text("/interpretation/interpretation_id");
-    // Whoever may only read waits for others to do the run.
+    // A read-only caller waits for others to perform the run.
     let waiting = format!("/api/v1/interpretations/{run}?project_id=trips&wait=true");
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| served.bearing(reader).get(&waiting));
