@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde_json::Value;
 use tine_engine::Engine;
 use tokio::sync::{Semaphore, watch};
 
-use crate::access::Tokens;
+use crate::access::{TokenRule, Tokens};
 use crate::metrics::Metrics;
 use crate::rate::Rates;
 use crate::replies::Replies;
@@ -26,10 +27,12 @@ pub struct Options {
     pub tokens: Option<PathBuf>,
     /// Where it is kept what people looked at last; in memory without it.
     pub visited: Option<PathBuf>,
-    /// Whether every request needs a token.
-    pub token_required: bool,
-    /// Names under which the server may be addressed, besides the loopback's.
+    /// When a request needs a token.
+    pub token_rule: TokenRule,
+    /// Names under which the server may be addressed, in addition to those of the loopback.
     pub hosts: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// Connections at once; further ones wait until one ends.
     pub connections: usize,
     /// Whether secrets are taken out of what is appended and edited.
@@ -66,8 +69,9 @@ impl Default for Options {
             actor: "tine".to_owned(),
             tokens: None,
             visited: None,
-            token_required: false,
+            token_rule: TokenRule::default(),
             hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
             connections: 10_000,
             redact: false,
             concurrency: 1_024,

@@ -23,6 +23,7 @@ mod rate;
 mod reference;
 mod replies;
 mod reply;
+mod request_origin;
 mod room;
 mod route;
 mod serve;
@@ -32,8 +33,9 @@ mod unread;
 mod visited;
 mod worker;
 
-pub use access::{Token, TokenFile, token_digest};
+pub use access::{Token, TokenFile, TokenRule, token_digest};
 pub use app::Options;
+pub use request_origin::parse_network;
 pub use serve::{Server, Stopper};
 
 /// The API's description, as OpenAPI 3.1.

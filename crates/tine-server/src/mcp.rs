@@ -42,7 +42,7 @@ async fn handed_on(app: &Arc<App>, request: Request) -> Result<Response, Problem
     let claimed = claimed.filter(|actor| !actor.is_empty()).map(str::to_owned);
     let still = {
         let (app, caller) = (Arc::clone(app), caller.clone());
-        Arc::new(move || app.tokens.still_admit(&caller))
+        Arc::new(move || app.tokens.still_admit(app.options.token_rule, &caller))
     };
     parts.extensions.insert(Reach {
         // Whoever has a token is recorded under its name and no other.
