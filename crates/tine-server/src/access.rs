@@ -222,7 +222,7 @@ pub(crate) fn admit(
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         if !open && tokens.required(rule)? {
             return Err(unauthorized(
-                "a token is required; `tine token create` makes one, sent as \
+                "a token is required; `tine server token create` makes one, sent as \
                  `Authorization: Bearer …`",
             ));
         }
@@ -237,7 +237,7 @@ pub(crate) fn admit(
     // Digests of random words: how long a comparison takes says nothing about the word.
     match tokens.with_digest(&token_digest(word.trim()))? {
         Some(token) => Ok(Caller { token: Some(token) }),
-        None => Err(unauthorized("this token is not valid; `tine token create` makes one")),
+        None => Err(unauthorized("this token is not valid; `tine server token create` makes one")),
     }
 }
 
