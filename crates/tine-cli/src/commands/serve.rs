@@ -43,7 +43,7 @@ pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Set
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Requests need a token as soon as one exists (see `tine server token create`), and always if the server
+Requests need a token as soon as one exists (`tine server token create`), and always if the server
 listens beyond loopback or is given a --host name.
 
 Examples:
