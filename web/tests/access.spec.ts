@@ -1,16 +1,16 @@
-// For everybody: names for screen readers, contrast, and everything by keyboard (axe).
+// Accessibility: names for screen readers, contrast, keyboard (axe).
 import AxeBuilder from "@axe-core/playwright";
 import { dialog, expect, show, test, turnWith } from "./page";
 import type { Page } from "@playwright/test";
 
 async function check(page: Page, what: string): Promise<void> {
   const { violations } = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]).analyze();
-  const told = violations.map(({ id, impact, nodes }) => `${what}: ${id} (${impact}) ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-  expect(told).toEqual([]);
+  const found = violations.map(({ id, impact, nodes }) => `${what}: ${id} (${impact}) ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  expect(found).toEqual([]);
 }
 
 for (const scheme of ["light", "dark"] as const) {
-  test(`nothing stands in anybody's way, ${scheme}`, async ({ page, tree }) => {
+  test(`no view has accessibility violations, ${scheme}`, async ({ page, tree }) => {
     test.setTimeout(60_000);
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
     await tree.say(["When to visit **Tokyo**?", "```js\nlet x = 1;\n```\n\n> late March", { role: "assistant", content: [{ type: "thinking", text: "hm" }, { type: "tool-use", id: "1", name: "look", parameters: {} }] }, { role: "tool", tool_call_id: "1", content: "found" }]);
@@ -39,7 +39,7 @@ for (const scheme of ["light", "dark"] as const) {
     await expect(page.getByText("Season")).toBeVisible();
     await check(page, "commits");
     await page.goto("/#/facts");
-    await expect(page.getByLabel("Find what is known")).toBeVisible();
+    await expect(page.getByLabel("Search facts")).toBeVisible();
     await check(page, "facts");
   });
 }

@@ -1,11 +1,11 @@
-// A model is configured: answers come as they are said. The model is `echo`, which is built in.
+// A model is configured: replies stream. The model is the built-in `echo`.
 import { choose, expect, show, test, turnWith } from "./page";
 
 test.use({ baseURL: process.env.TINE_PAGE_ANSWERING ?? "http://127.0.0.1:8000" });
 
-test("what is written is answered, as a stream, and recorded", async ({ page, tree }) => {
+test("a message is answered by a stream, and both are recorded", async ({ page, tree }) => {
   await show(page, tree);
-  await expect(page.getByLabel("Who answers")).toHaveValue("echo");
+  await expect(page.getByLabel("Reply model")).toHaveValue("echo");
   await page.getByLabel("Write on main").fill("Say this back to me");
   await page.keyboard.press("Enter");
   await expect(page.getByRole("article").filter({ hasText: "Say this back to me" })).toHaveCount(2);
@@ -15,7 +15,7 @@ test("what is written is answered, as a stream, and recorded", async ({ page, tr
   await expect(page.getByRole("img", { name: "verified" })).toHaveCount(2);
 });
 
-test("regenerate makes another answer beside the old one", async ({ page, tree }) => {
+test("regenerate adds a reply beside the old one", async ({ page, tree }) => {
   await tree.say(["Question", "By hand"]);
   await show(page, tree);
   await choose(page, "By hand");
@@ -26,20 +26,20 @@ test("regenerate makes another answer beside the old one", async ({ page, tree }
   await expect(turnWith(page, "By hand")).toBeVisible();
 });
 
-test("an edited question is answered anew", async ({ page, tree }) => {
+test("an edited question gets a new reply", async ({ page, tree }) => {
   await tree.say(["Question one", "Answer one"]);
   await show(page, tree);
   await choose(page, "Question one");
   await page.keyboard.press("e");
-  await page.getByLabel("Another version").fill("Question two");
-  await page.getByRole("button", { name: "Keep as another version" }).click();
+  await page.getByLabel("New version").fill("Question two");
+  await page.getByRole("button", { name: "Save" }).click();
   await expect(page.getByRole("article").filter({ hasText: "Question two" })).toHaveCount(2);
   const said = await tree.branch("main");
   expect(said[0]).toBe("Question two");
   expect(said).toHaveLength(2);
 });
 
-test("an answer can be stopped, and what was said is kept", async ({ page, tree }) => {
+test("a reply can be stopped, and the partial reply is kept", async ({ page, tree }) => {
   await tree.say(["One", "Two"]);
   await show(page, tree);
   // The stream stays open until it is stopped.
@@ -58,15 +58,15 @@ test("an answer can be stopped, and what was said is kept", async ({ page, tree 
   });
   await page.getByLabel("Write on main").fill("Go on");
   await page.keyboard.press("Enter");
-  await expect(page.getByLabel("The answer as it comes")).toContainText("So far so");
+  await expect(page.getByLabel("Streaming reply")).toContainText("So far so");
   await page.getByRole("button", { name: "Stop" }).click();
-  await expect(page.getByLabel("The answer as it comes")).toHaveCount(0);
+  await expect(page.getByLabel("Streaming reply")).toHaveCount(0);
   await expect(page.locator(".toast").filter({ hasText: "Stopped" })).toBeVisible();
 });
 
-test("without an answer the message is only recorded", async ({ page, tree }) => {
+test("without a reply model the message is only recorded", async ({ page, tree }) => {
   await show(page, tree);
-  await page.getByLabel("Who answers").selectOption("");
+  await page.getByLabel("Reply model").selectOption("");
   await page.getByLabel("Write on main").fill("Only a note");
   await page.keyboard.press("Enter");
   await expect(turnWith(page, "Only a note")).toBeVisible();

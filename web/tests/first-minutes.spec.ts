@@ -7,7 +7,7 @@ test.use({ baseURL: process.env.TINE_PAGE_EMPTY ?? "http://127.0.0.1:8000" });
 test("a stranger's first five minutes", async ({ page, request }) => {
   await page.goto("/");
   await expect(page.getByRole("heading", { name: "Every conversation is a tree" })).toBeVisible();
-  await page.getByRole("button", { name: "Load the demo tree" }).click();
+  await page.getByRole("button", { name: "Load the example" }).click();
   await expect(page.getByRole("button", { name: "A week in Tokyo" })).toBeVisible();
   await expect(page.getByRole("treeitem").first()).toBeVisible();
 
@@ -36,7 +36,7 @@ test("a stranger's first five minutes", async ({ page, request }) => {
   await page.keyboard.press("Escape");
   await expect(page.getByRole("feed")).toBeVisible();
   await page.keyboard.press("u");
-  await expect(toast(page, "Taken back")).toBeVisible();
+  await expect(toast(page, "Undone")).toBeVisible();
   await expect(row(page, "Is it quiet after ten?")).toHaveCount(0);
   await page.keyboard.press("u");
   await expect(row(page, "late-bath")).toHaveCount(0);

@@ -1,4 +1,4 @@
-// What was said is data: it neither runs nor breaks the page.
+// Content is data: it neither runs nor breaks the page.
 import { expect, show, test } from "./page";
 
 const HOSTILE = [
@@ -13,7 +13,7 @@ const HOSTILE = [
   `${"# ".repeat(500)}\n${"> ".repeat(300)}deep\n${"- ".repeat(200)}list`,
 ];
 
-test("hostile text neither runs nor leaves its place", async ({ page, tree }) => {
+test("hostile text neither runs nor overflows", async ({ page, tree }) => {
   await tree.say(HOSTILE);
   await tree.request.patch(`/api/v1/conversations/${tree.id}`, { data: { title: `<img src=x onerror="window.ran=8">\u202E${tree.id}`, force: true } });
   await tree.request.patch(`/api/v1/turns/main?conversation_id=${tree.id}`.replace("?", "/metadata?"), { data: { title: "<b onmouseover=alert(1)>t</b>", tags: ["<i>x</i>"] } });
@@ -31,7 +31,7 @@ test("hostile text neither runs nor leaves its place", async ({ page, tree }) =>
   await expect(page.locator("main .prose :is(script, iframe, style, img, svg)")).toHaveCount(0);
 });
 
-test("the policy forbids scripts and styles that came with the text", async ({ page, faults }) => {
+test("the policy forbids scripts and styles in content", async ({ page, faults }) => {
   const answer = await page.goto("/");
   const policy = answer!.headers()["content-security-policy"] ?? "";
   expect(policy).toContain("script-src 'self'");
@@ -48,7 +48,7 @@ test("the policy forbids scripts and styles that came with the text", async ({ p
   expect(faults.pop()).toContain("Content Security Policy");
 });
 
-test("a text of a megabyte shows its beginning first", async ({ page, tree }) => {
+test("a text of a megabyte is truncated at first", async ({ page, tree }) => {
   await tree.say(["words ".repeat(180_000)]);
   await show(page, tree);
   await expect(page.getByRole("button", { name: /Show all 1,080,000 characters/ })).toBeVisible();

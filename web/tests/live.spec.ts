@@ -1,7 +1,7 @@
-// Others write too.
+// Other writers.
 import { expect, row, show, test, toast, turnWith } from "./page";
 
-test("what an agent says over MCP is seen turn by turn", async ({ page, tree }) => {
+test("turns of an agent over MCP appear one by one", async ({ page, tree }) => {
   await show(page, tree);
   const headers = { accept: "application/json, text/event-stream", "x-tine-actor": "agent-x" };
   const hello = { jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "agent-x", version: "1" } } };
@@ -15,10 +15,10 @@ test("what an agent says over MCP is seen turn by turn", async ({ page, tree }) 
   await expect(page.getByText("● agent-x").first()).toBeVisible();
 });
 
-test("a second writer is shown, and nobody's words are lost", async ({ page, tree }) => {
+test("a second writer is shown, and no message is lost", async ({ page, tree }) => {
   await tree.say(["One", "Two"]);
   await show(page, tree);
-  // The other one is quicker, and the page has not heard of it yet.
+  // The other writer is first, and the page does not know yet.
   let release = (): void => {};
   const heard = new Promise<void>((done) => (release = done));
   await page.route("**/outline?*", async (route) => {
@@ -31,13 +31,13 @@ test("a second writer is shown, and nobody's words are lost", async ({ page, tre
   await page.keyboard.press("Enter");
   await sent;
   release();
-  await expect(toast(page, "Somebody else wrote here meanwhile")).toBeVisible();
+  await expect(toast(page, "Someone else wrote at the same time")).toBeVisible();
   expect(await tree.branch("main")).toEqual(["One", "Two", "Theirs"]);
   expect(await tree.branch("main-1").catch(() => tree.branch("main-2"))).toEqual(["One", "Two", "Mine"]);
-  await expect(page.getByText("somebody writes here too").or(page.getByText("● somebody")).first()).toBeVisible();
+  await expect(page.getByText("somebody is writing here").or(page.getByText("● somebody")).first()).toBeVisible();
 });
 
-test("the list moves with what happens elsewhere", async ({ page, tree }) => {
+test("the list follows changes made elsewhere", async ({ page, tree }) => {
   await page.goto("/");
   const names = page.getByRole("navigation", { name: "Conversations" });
   await expect(names.getByText(`Tree ${tree.id}`)).toBeVisible();
@@ -47,7 +47,7 @@ test("the list moves with what happens elsewhere", async ({ page, tree }) => {
   await expect(names.getByText(`Renamed ${tree.id}`)).toBeVisible();
 });
 
-test("a deleted turn goes from everybody's view, and the reader stays nearby", async ({ page, tree }) => {
+test("a deleted turn disappears from other views, and the selection stays nearby", async ({ page, tree }) => {
   const ids = await tree.say(["One", "Two", "Three"]);
   await show(page, tree, ids[2]);
   await tree.request.delete(`/api/v1/turns/${ids[2]}`, { headers: { "x-tine-actor": "somebody" } });

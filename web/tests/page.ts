@@ -1,4 +1,4 @@
-// What the tests share: a tree of their own for each, and the page's parts by what they are called.
+// Shared by the tests: a tree per test, and locators for parts of the page.
 import { expect, test as base, type APIRequestContext, type Locator, type Page } from "@playwright/test";
 
 export { expect };
@@ -8,7 +8,7 @@ interface Said {
   branch: { name: string };
 }
 
-/** A conversation made over the API, as another client would. */
+/** A conversation created over the API. */
 export class Tree {
   constructor(
     readonly request: APIRequestContext,
@@ -27,14 +27,14 @@ export class Tree {
     return (await answer.json()) as T;
   }
 
-  /** Messages by turns, the person's first; answers the ids. */
+  /** Appends messages of alternating roles, the user first. Returns the turn ids. */
   async say(texts: (string | object)[], more: object = {}, actor = "test"): Promise<string[]> {
     const messages = texts.map((text, i) => (typeof text === "string" ? { role: i % 2 ? "assistant" : "user", content: text } : text));
     const said = (await this.post(`/conversations/${this.id}/turns`, { messages, ...more }, actor)) as Said;
     return said.turns.map(({ turn_id }) => turn_id);
   }
 
-  /** What a branch says, in order. */
+  /** The texts of a branch, in order. */
   async branch(name: string): Promise<string[]> {
     const path = await this.get<{ turns: { content: { text?: string }[] }[] }>(`/turns/${name}/path?conversation_id=${this.id}&last=500`);
     return path.turns.map(({ content }) => content.map(({ text }) => text ?? "").join(""));
@@ -55,7 +55,7 @@ export const test = base.extend<{ tree: Tree; faults: string[] }>({
     await tree.post("/conversations", { conversation_id: id, title: `Tree ${id}` });
     await use(tree);
   },
-  /** Nothing may go wrong unseen: no error in the console, no request to anywhere else. */
+  /** Fails on errors in the console and on requests to other hosts. */
   faults: [
     async ({ page, baseURL }, use) => {
       const faults: string[] = [];
@@ -84,7 +84,7 @@ export const row = (page: Page, text: string): Locator => page.getByRole("treeit
 export const toast = (page: Page, text: string): Locator => page.locator(".toast").filter({ hasText: text });
 export const dialog = (page: Page): Locator => page.getByRole("dialog");
 
-/** Chooses a turn, as a click on it does. */
+/** Selects a turn by clicking it. */
 export async function choose(page: Page, text: string): Promise<void> {
   await row(page, text).first().click();
   await expect(row(page, text).first()).toHaveAttribute("aria-selected", "true");

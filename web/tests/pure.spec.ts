@@ -1,4 +1,4 @@
-// What needs no browser: hashes, rows, heights, streams.
+// Tests without a browser: hashes, rows, offsets, streams.
 import { expect, test } from "@playwright/test";
 import { frames } from "../src/api/live";
 import { canonical, parseExactly, turnHash } from "../src/text/canonical";
@@ -9,7 +9,7 @@ import { rows, type Wanted } from "../src/tree/rows";
 import { NONE, Tree } from "../src/tree/tree";
 import { Walk } from "../src/tree/walk";
 
-/** Always the same numbers. */
+/** A deterministic random number generator. */
 function dice(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -45,7 +45,7 @@ test("canonical JSON sorts by code units and writes numbers as RFC 8785 does", (
   expect(JSON.stringify(parseExactly('{"a":[1,2.5,{"b":null}]}'))).toBe('{"a":[1,2.5,{"b":null}]}');
 });
 
-test("heights, sums and places agree with adding up, however they change", () => {
+test("offsets equal the sums of heights after any changes", () => {
   const roll = dice(3);
   for (const length of [0, 1, 2, 7, 64, 1000]) {
     const sizes = Array.from({ length }, () => 1 + roll(300));
@@ -66,7 +66,7 @@ test("heights, sums and places agree with adding up, however they change", () =>
   }
 });
 
-test("an unfolded outline shows each turn once, behind its parent, and lines left of it go on", () => {
+test("an expanded outline shows each turn once, after its parent, in the right column", () => {
   for (let seed = 1; seed <= 30; seed++) {
     const tree = grown(300, seed);
     const walk = new Walk(tree);
@@ -79,14 +79,14 @@ test("an unfolded outline shows each turn once, behind its parent, and lines lef
       const parent = tree.parent[turn]!;
       const above = parent === NONE ? NONE : rowOf.get(parent)!;
       const column = (above === NONE ? 0 : indents[above]!) + (begins.has(row) ? 1 : 0);
-      // The path that is read never moves in.
+      // The path on screen is never indented.
       return above >= row || indents[row] !== column || (onPath.has(turn) && indents[row] !== 0);
     });
     expect(wrong).toEqual([]);
   }
 });
 
-test("a filter keeps what matches and what leads there, and nothing else", () => {
+test("a filter keeps exactly the matching turns and their ancestors", () => {
   const tree = grown(300, 5);
   const found = rows(new Walk(tree), { ...everything, filter: "words 17" });
   const wanted = new Set<number>();
@@ -96,7 +96,7 @@ test("a filter keeps what matches and what leads there, and nothing else", () =>
   expect(new Set(found.turns)).toEqual(wanted);
 });
 
-test("a walk goes where something happened last, or where somebody was", () => {
+test("a walk follows the most recent change or the last visited leaf", () => {
   for (let seed = 1; seed <= 20; seed++) {
     const tree = grown(200, seed);
     const walk = new Walk(tree);
@@ -140,7 +140,7 @@ test("frames come whole out of a stream that is cut anywhere", async () => {
   }
 });
 
-test("Markdown is text: no tag, address or attribute of its own gets through", () => {
+test("Markdown is text: no raw tag, unsafe URL or attribute gets through", () => {
   for (const said of ["<b onclick=x>", "[a](javascript:alert(1))", "[a](JaVaScRiPt:alert(1))", "[a](data:text/html,x)", "![a](javascript:x)", "<javascript:alert(1)>", "[a](vbscript:x)", "[a](\u0001javascript:alert(1))"]) {
     const html = toHtml(said);
     expect(html).not.toMatch(/href="\s*(javascript|data|vbscript)/i);

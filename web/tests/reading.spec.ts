@@ -1,7 +1,7 @@
-// Finding, reading and moving.
+// Search, reading and navigation.
 import { expect, row, show, test, toast, turnWith } from "./page";
 
-test("a list, an outline and a transcript of what is stored", async ({ page, tree }) => {
+test("the list, the outline and the transcript show what is stored", async ({ page, tree }) => {
   await tree.say(["What is a tine?", "One prong of a **fork**."]);
   await page.goto("/");
   await page.getByRole("navigation", { name: "Conversations" }).getByText(`Tree ${tree.id}`).click();
@@ -17,8 +17,8 @@ test("every turn has a permalink, also by its hash", async ({ page, tree }) => {
   const { turn_hash } = await tree.get<{ turn_hash: string }>(`/turns/${ids[2]}`);
   await page.goto(`/#/c/${tree.id}/t/${turn_hash.slice(7, 19)}`);
   await expect(row(page, "Three")).toHaveAttribute("aria-selected", "true");
-  await turnWith(page, "Three").getByRole("button", { name: "Copy the link" }).click();
-  await expect(toast(page, "clipboard")).toBeVisible();
+  await turnWith(page, "Three").getByRole("button", { name: "Copy link" }).click();
+  await expect(toast(page, "Link copied")).toBeVisible();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(`#/c/${tree.id}/t/${ids[2]}`);
   await page.goto("/#/c/no-such-conversation");
   await expect(page.getByRole("feed")).toContainText("no-such-conversation");
@@ -53,11 +53,11 @@ test("the pager returns to the last visited leaf and stays at the fork", async (
   await expect(turnWith(page, "Right one")).toBeVisible();
   const after = await turnWith(page, "Right one").boundingBox();
   expect(Math.abs(after!.y - before!.y)).toBeLessThan(3);
-  // Not `right-other`, which is newer: the reader was on `right` last.
+  // Not `right-other`, which is newer: `right` was visited last.
   await expect(page.getByLabel("Write on right", { exact: true })).toBeVisible();
 });
 
-test("where one was is remembered by the server, not by the browser", async ({ browser, baseURL, page, tree }) => {
+test("the server stores the last visited path", async ({ browser, baseURL, page, tree }) => {
   await tree.say(["One", "Two"]);
   await tree.say(["Aside"], { parent: "main~1", branch: "aside" });
   await show(page, tree);
@@ -70,7 +70,7 @@ test("where one was is remembered by the server, not by the browser", async ({ b
   await other.close();
 });
 
-test("the outline folds, filters with what leads there, and shows only some", async ({ page, tree }) => {
+test("the outline collapses, filters with ancestors, and shows selected kinds of turns", async ({ page, tree }) => {
   await tree.say(["Question about flights", "To where?", "To Tokyo", "Found JL46"]);
   await tree.say(["No, to Rome", "Found AZ", "Good", "Booked", "Thanks"], { parent: "main~2", branch: "rome" });
   await show(page, tree);
@@ -85,12 +85,12 @@ test("the outline folds, filters with what leads there, and shows only some", as
   await expect(row(page, "JL46")).toHaveCount(0);
   await page.keyboard.press("Escape");
   await expect(page.getByLabel("Filter the outline")).toHaveValue("");
-  await page.getByLabel("Which turns are shown").selectOption("prompts");
+  await page.getByLabel("Turns to show").selectOption("prompts");
   await expect(row(page, "To where?")).toHaveCount(0);
   await expect(row(page, "To Tokyo")).toBeVisible();
 });
 
-test("tool calls fold with their results, thinking folds, images are shown", async ({ page, tree }) => {
+test("tool calls and thinking are collapsed, images are shown", async ({ page, tree }) => {
   const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
   await tree.say([
     "Look it up",
@@ -107,13 +107,13 @@ test("tool calls fold with their results, thinking folds, images are shown", asy
   await expect(call).toContainText("done");
   await call.locator("summary").click();
   await expect(call).toContainText('"found": "a prong"');
-  const image = page.getByAltText("An image in the conversation");
+  const image = page.getByAltText("Image in the conversation");
   await expect(image).toBeVisible();
   expect(await image.evaluate((element: HTMLImageElement) => element.naturalWidth)).toBe(1);
   await expect(page.getByRole("feed").getByText("new-kind", { exact: true })).toBeVisible();
 });
 
-test("code is coloured and copied, tables are tables", async ({ page, tree }) => {
+test("code is highlighted and copied, tables are tables", async ({ page, tree }) => {
   await tree.say(["Show", "```rust\nfn main() { let x = 1; }\n```\n\n| a | b |\n|--:|---|\n| 1 | 2 |"]);
   await show(page, tree);
   await expect(page.locator("code .hljs-keyword").first()).toHaveText("fn");
@@ -123,7 +123,7 @@ test("code is coloured and copied, tables are tables", async ({ page, tree }) =>
   await expect(page.getByRole("cell", { name: "1" })).toHaveCSS("text-align", "right");
 });
 
-test("the verified mark is computed here: it shows when a word was changed on the way", async ({ page, tree }) => {
+test("the verification mark is computed in the browser and shows a word that was changed in transit", async ({ page, tree }) => {
   await tree.say(["True words", { role: "assistant", content: [{ type: "text", text: "x" }, { type: "data", id: 0 }] }]);
   const big = JSON.stringify({ messages: [{ role: "user", content: [{ type: "data", id: 0 }] }] }).replace('"id":0', '"id":9007199254740993123');
   const answer = await tree.request.post(`/api/v1/conversations/${tree.id}/turns`, { data: big, headers: { "content-type": "application/json" } });
@@ -135,11 +135,11 @@ test("the verified mark is computed here: it shows when a word was changed on th
     await route.fulfill({ response, body: (await response.text()).replace("True words", "Fake words") });
   });
   await page.reload();
-  await expect(turnWith(page, "Fake words").getByRole("img", { name: "The hash does not fit" })).toBeVisible();
+  await expect(turnWith(page, "Fake words").getByRole("img", { name: "The hash does not match" })).toBeVisible();
   await expect(page.getByRole("img", { name: "verified" })).toHaveCount(2);
 });
 
-test("keys move, the palette finds, ? shows the keys", async ({ page, tree }) => {
+test("shortcuts navigate, the palette searches, ? shows the shortcuts", async ({ page, tree }) => {
   await tree.say(["One", "Two", "Three"]);
   await tree.say(["Three again", "Four again"], { parent: "main~1", branch: "again" });
   await show(page, tree);
@@ -162,11 +162,11 @@ test("keys move, the palette finds, ? shows the keys", async ({ page, tree }) =>
   await page.keyboard.press("Escape");
   await chosen("Two");
   await page.keyboard.press("?");
-  await expect(page.getByRole("dialog", { name: "Keys" })).toContainText("Split at the caret");
+  await expect(page.getByRole("dialog", { name: "Keyboard shortcuts" })).toContainText("Split at the cursor");
   await page.keyboard.press("Escape");
   await expect(page.getByRole("dialog")).toHaveCount(0);
   await page.keyboard.press("Control+p");
-  await page.getByLabel("Do something").fill("again");
+  await page.getByLabel("Search commands").fill("again");
   await page.getByRole("option").filter({ hasText: "Branch" }).first().click();
   await expect(page.getByLabel("Write on again")).toBeVisible();
   await page.keyboard.press("g");
@@ -174,7 +174,7 @@ test("keys move, the palette finds, ? shows the keys", async ({ page, tree }) =>
   await expect(page.getByRole("heading", { name: "Branches" })).toBeVisible();
 });
 
-test("what was derived from a conversation is nested under it, and tags and projects choose", async ({ page, tree }) => {
+test("derived conversations are nested, and tags and projects filter the list", async ({ page, tree }) => {
   await tree.say(["One"]);
   await tree.post(`/conversations/${tree.id}/derive`, { conversation_id: `${tree.id}-brief`, system_prompt: "Be brief." });
   await tree.request.patch(`/api/v1/conversations/${tree.id}`, { data: { metadata: { tags: [tree.id] } } });
@@ -195,11 +195,11 @@ test("what was derived from a conversation is nested under it, and tags and proj
   await expect(page.getByRole("article")).toContainText("Said in another project");
 });
 
-test("light and dark follow the system, or what was chosen", async ({ page }) => {
+test("the theme follows the system, or the choice of the user", async ({ page }) => {
   await page.emulateMedia({ colorScheme: "dark" });
   await page.goto("/");
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
-  await page.getByRole("button", { name: "Light or dark" }).click();
+  await page.getByRole("button", { name: "Switch theme" }).click();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
   await page.reload();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
@@ -212,9 +212,9 @@ test("on a phone there is one pane and a way back", async ({ page, tree }) => {
   await page.getByRole("navigation", { name: "Conversations" }).getByText(`Tree ${tree.id}`).click();
   await expect(turnWith(page, "Two")).toBeVisible();
   await expect(page.getByRole("tree")).toBeHidden();
-  await page.getByRole("button", { name: "Back to the outline" }).click();
+  await page.getByRole("button", { name: "Back to outline" }).click();
   await expect(page.getByRole("tree")).toBeVisible();
-  await page.getByRole("button", { name: "Back to the conversations" }).click();
+  await page.getByRole("button", { name: "Back to conversations" }).click();
   await expect(page.getByLabel("Search everything")).toBeVisible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 });

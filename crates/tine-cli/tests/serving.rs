@@ -148,7 +148,7 @@ fn knowledge_json_is_equal_on_the_command_line_and_over_http() {
 #[test]
 fn a_public_server_requires_a_token() {
     let home = Home::with_trip();
-    let serving = Serving::start(&home, &["--listen", "0.0.0.0:0", "--host", "tine.example"]);
+    let serving = Serving::start(&home, &["--listen", "0.0.0.0:0"]);
     let path = "/api/v1/conversations/trip";
     assert_eq!(serving.ask(&format!("GET {path} HTTP/1.1"), "").0, 401);
     let word = home.ok(&["token", "create", "phone", "--read"]).trim().to_owned();
@@ -159,6 +159,31 @@ fn a_public_server_requires_a_token() {
     assert_eq!(serving.get(path, &word), 401);
     let kept = std::fs::read_to_string(home.path("store/tokens.json")).expect("the tokens' file");
     assert!(!kept.contains(&word));
+}
+
+#[test]
+fn on_loopback_a_token_is_required_once_one_exists_or_the_server_is_reachable_from_elsewhere() {
+    let home = Home::with_trip();
+    let path = "GET /api/v1/conversations/trip HTTP/1.1";
+    let status = |options: &[&str]| {
+        let serving = Serving::start(&home, &[&["--listen", "127.0.0.1:0"], options].concat());
+        serving.ask(path, "").0
+    };
+    let refused = |options: &[&str]| home.refused("invalid", &[&["serve"], options].concat());
+
+    assert_eq!(status(&[]), 200);
+    assert_eq!(status(&["--require-token"]), 401);
+    // Behind a proxy every request comes from loopback.
+    let why = refused(&["--listen", "127.0.0.1:0", "--host", "tine.example"]);
+    assert!(why.contains("tine server token create"), "{why}");
+    assert_eq!(status(&["--host", "tine.example", "--no-token"]), 200);
+    let why = refused(&["--listen", "0.0.0.0:0", "--no-token"]);
+    assert!(why.contains("loopback only"), "{why}");
+
+    home.ok(&["token", "create", "phone"]);
+    assert_eq!(status(&[]), 401);
+    assert_eq!(status(&["--host", "tine.example"]), 401);
+    assert_eq!(status(&["--no-token"]), 200);
 }
 
 #[cfg(unix)]

@@ -11,7 +11,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tine_engine::Engine;
-use tine_server::{Options, Server, Stopper, Token, TokenFile, token_digest};
+use tine_server::{Options, Server, Stopper, Token, TokenFile, TokenRule, token_digest};
 use tine_sqlite::SqliteStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -45,12 +45,12 @@ fn write_tokens(path: &Path, tokens: &[(&str, Option<&str>, bool)]) {
     TokenFile { tokens: tokens.collect() }.write(path).expect("tokens");
 }
 
-async fn serve(token_required: bool) -> Served {
+async fn serve(token_rule: TokenRule) -> Served {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(&folder.path().join("store")).expect("a store");
     let tokens = folder.path().join("tokens.json");
     write_tokens(&tokens, &TOKENS);
-    let options = Options { tokens: Some(tokens), token_required, ..Options::default() };
+    let options = Options { tokens: Some(tokens), token_rule, ..Options::default() };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(Engine::new(store), any, options).await.expect("a port");
     let (address, stopper) = (server.address(), server.stopper());
@@ -84,7 +84,7 @@ fn hello(id: &str) -> Value {
 
 #[tokio::test]
 async fn hosts_of_either_era_work_over_http_and_choose_their_tools() {
-    let served = serve(false).await;
+    let served = serve(TokenRule::Never).await;
     for era in ERAS {
         let client = connect(&served, era, None, "").await;
         assert_eq!(client.list_all_tools().await.expect("tools").len(), 12);
@@ -107,7 +107,7 @@ async fn hosts_of_either_era_work_over_http_and_choose_their_tools() {
 
 #[tokio::test]
 async fn tokens_have_the_same_scope_over_mcp() {
-    let served = serve(true).await;
+    let served = serve(TokenRule::Always).await;
     for era in ERAS {
         let reader = connect(&served, era, Some("eyes-only"), "").await;
         let (good, refused) = call(&reader, "store_conversation_turn", hello("c")).await;
@@ -173,7 +173,7 @@ fn initialize() -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_session_that_ends_while_it_is_used_is_not_found() {
-    let served = serve(false).await;
+    let served = serve(TokenRule::Never).await;
     let host = format!("Host: {}\r\n{JSON}", served.address);
     for _ in 0..200 {
         let begun = raw(&served, &format!("POST /mcp HTTP/1.1\r\n{host}"), initialize()).await;
@@ -190,7 +190,7 @@ async fn a_session_that_ends_while_it_is_used_is_not_found() {
 
 #[tokio::test]
 async fn a_forged_origin_or_host_is_refused() {
-    let served = serve(false).await;
+    let served = serve(TokenRule::Never).await;
     let at = served.address;
     let head =
         |host: &str, more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\n{JSON}{more}");
@@ -219,7 +219,7 @@ async fn a_forged_origin_or_host_is_refused() {
 
 #[tokio::test]
 async fn a_request_without_a_required_token_is_unauthorized() {
-    let served = serve(true).await;
+    let served = serve(TokenRule::Always).await;
     let own = served.address.to_string();
     let head = |more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}{more}");
     let refused = raw(&served, &head(""), initialize()).await;
@@ -231,7 +231,7 @@ async fn a_request_without_a_required_token_is_unauthorized() {
 
 #[tokio::test]
 async fn a_deleted_session_is_not_found() {
-    let served = serve(false).await;
+    let served = serve(TokenRule::Never).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
     let begun = raw(&served, &head, initialize()).await;
@@ -245,7 +245,7 @@ async fn a_deleted_session_is_not_found() {
 
 #[tokio::test]
 async fn a_body_that_cannot_be_parsed_is_a_bad_request_with_a_reason() {
-    let served = serve(false).await;
+    let served = serve(TokenRule::Never).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
     let call = |content: &[u8]| {
@@ -271,7 +271,7 @@ async fn a_body_that_cannot_be_parsed_is_a_bad_request_with_a_reason() {
 
 #[tokio::test]
 async fn malformed_http_requests_get_a_response() {
-    let served = serve(false).await;
+    let served = serve(TokenRule::Never).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
     for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"2.0\"}", "\u{0}"] {

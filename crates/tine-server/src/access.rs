@@ -1,11 +1,8 @@
 //! Authentication and authorization.
 //!
-//! On the loopback interface no token is needed; elsewhere every request needs one. A token is a
-//! random secret that is shown once; only its digest is stored, in a file that only its owner can
-//! read. It gives access to one project or to all of them, read-only or read-write.
-//!
-//! Host and origin are checked on every route, so that a web page can neither reach the server
-//! under another name (DNS rebinding) nor send requests from another origin.
+//! `TokenRule` says when a request needs a token. A token is a random secret that is shown once;
+//! only its digest is stored, in a file that only its owner can read. It gives access to one project
+//! or to all of them, read-only or read-write. Without authentication the caller may do everything.
 
 use std::fs;
 use std::io;
@@ -13,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use tine_core::{Digest, ErrorKind, ProjectId};
 
-use crate::app::Options;
 use crate::problem::Problem;
 
 /// What a request does.
@@ -25,6 +21,18 @@ use crate::problem::Problem;
 pub(crate) enum Access {
     Read,
     Write,
+}
+
+/// When a request needs a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenRule {
+    /// As soon as any token exists.
+    #[default]
+    IfAnyExists,
+    /// Always.
+    Always,
+    /// Never; a token that is sent must still be valid.
+    Never,
 }
 
 /// A token as it is stored.
@@ -111,14 +119,23 @@ impl Tokens {
         Tokens { path, known: Mutex::default() }
     }
 
-    fn find(&self, secret: &str) -> Result<Option<Token>, Problem> {
-        // Digests of random secrets need no constant-time comparison.
-        self.with_digest(&token_digest(secret))
+    /// Returns whether a request without a token is refused.
+    fn required(&self, rule: TokenRule) -> Result<bool, Problem> {
+        match rule {
+            TokenRule::Always => Ok(true),
+            TokenRule::Never => Ok(false),
+            TokenRule::IfAnyExists => self.read(|tokens| !tokens.is_empty()),
+        }
     }
 
     fn with_digest(&self, digest: &str) -> Result<Option<Token>, Problem> {
+        self.read(|tokens| tokens.iter().find(|token| token.digest == digest).cloned())
+    }
+
+    /// Looks at the tokens as the file has them now.
+    fn read<T>(&self, look: impl FnOnce(&[Token]) -> T) -> Result<T, Problem> {
         let Some(path) = &self.path else {
-            return Ok(None);
+            return Ok(look(&[]));
         };
         let version = Version::of(path);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,13 +145,13 @@ impl Tokens {
             })?;
             *known = (version, file);
         }
-        Ok(known.1.tokens.iter().find(|token| token.digest == digest).cloned())
+        Ok(look(&known.1.tokens))
     }
 
-    /// Returns whether the token of a caller is still valid and unchanged.
-    pub(crate) fn still_admit(&self, caller: &Caller) -> bool {
+    /// Returns whether a caller that was admitted earlier would still be admitted as the same.
+    pub(crate) fn still_admit(&self, rule: TokenRule, caller: &Caller) -> bool {
         match &caller.token {
-            None => true,
+            None => self.required(rule).is_ok_and(|required| !required),
             Some(token) => {
                 self.with_digest(&token.digest).is_ok_and(|it| it.as_ref() == Some(token))
             }
@@ -200,108 +217,40 @@ impl Caller {
 /// itself, and health checks.
 pub(crate) fn admit(
     tokens: &Tokens,
-    options: &Options,
+    rule: TokenRule,
     headers: &HeaderMap,
     open: bool,
 ) -> Result<Caller, Problem> {
-    check_host_and_origin(options, headers)?;
-    let given = match headers.get(header::AUTHORIZATION) {
-        None => None,
-        Some(value) => {
-            let text = value.to_str().unwrap_or_default();
-            let secret =
-                text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-            let Some((_, secret)) = secret else {
-                let why = "Authorization must have the form `Bearer TOKEN`";
-                return Err(Problem::new(ErrorKind::Unauthorized, why));
-            };
-            Some(secret.trim())
+    let unauthorized = |why| Problem::new(ErrorKind::Unauthorized, why);
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        if !open && tokens.required(rule)? {
+            return Err(unauthorized(
+                "a token is required; create one with `tine server token create` and send it as \
+                 `Authorization: Bearer …`",
+            ));
         }
+        return Ok(Caller::default());
     };
-    match given {
-        Some(secret) => match tokens.find(secret)? {
-            Some(token) => Ok(Caller { token: Some(token) }),
-            None => Err(Problem::new(
-                ErrorKind::Unauthorized,
-                "the token is not valid; create one with `tine token create`",
-            )),
-        },
-        None if options.token_required && !open => Err(Problem::new(
-            ErrorKind::Unauthorized,
-            "a token is required; create one with `tine token create` and send it as \
-             `Authorization: Bearer …`",
+    let text = value.to_str().unwrap_or_default();
+    let Some((_, secret)) =
+        text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+    else {
+        return Err(unauthorized("Authorization must have the form `Bearer TOKEN`"));
+    };
+    // Digests of random secrets need no constant-time comparison.
+    match tokens.with_digest(&token_digest(secret.trim()))? {
+        Some(token) => Ok(Caller { token: Some(token) }),
+        None => Err(unauthorized(
+            "the token is not valid; create one with `tine server token create`",
         )),
-        None => Ok(Caller::default()),
     }
-}
-
-fn check_host_and_origin(options: &Options, headers: &HeaderMap) -> Result<(), Problem> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).unwrap_or_default();
-    if !is_ours(options, host_name(host)) {
-        let why = format!("`{host}` is not a name of this server; add it with --host");
-        return Err(
-            Problem::new(ErrorKind::Forbidden, why).with_status(StatusCode::MISDIRECTED_REQUEST)
-        );
-    }
-    if let Some(origin) = headers.get(header::ORIGIN) {
-        let origin = origin.to_str().unwrap_or_default();
-        let same = origin.split_once("://").is_some_and(|(_, name)| name == host);
-        if !same {
-            let why = format!("requests from the origin `{origin}` are not allowed");
-            return Err(Problem::new(ErrorKind::Forbidden, why));
-        }
-    }
-    Ok(())
-}
-
-/// Returns a host without its port.
-fn host_name(host: &str) -> &str {
-    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    }
-}
-
-fn is_ours(options: &Options, name: &str) -> bool {
-    ["localhost", "127.0.0.1", "::1"].contains(&name)
-        || options.hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderMap, HeaderName, HeaderValue};
-    use tine_core::{ErrorKind, ProjectId};
+    use tine_core::ProjectId;
 
-    use super::{Access, Caller, Token, Tokens, admit};
-    use crate::app::Options;
-
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
-            .collect()
-    }
-
-    #[test]
-    fn requests_of_other_sites_are_refused() {
-        let (tokens, options) = (Tokens::new(None), Options::default());
-        let refused = |pairs: &[(&'static str, &'static str)]| {
-            admit(&tokens, &options, &headers(pairs), true)
-                .is_err_and(|it| it.is(ErrorKind::Forbidden))
-        };
-        assert!(refused(&[("host", "evil.example:8000")]));
-        assert!(refused(&[("host", "localhost.evil.example")]));
-        assert!(refused(&[]));
-        assert!(refused(&[("host", "localhost:8000"), ("origin", "http://evil.example")]));
-        assert!(refused(&[("host", "localhost:8000"), ("origin", "null")]));
-        assert!(refused(&[("host", "localhost:8000"), ("origin", "http://localhost:3000")]));
-        for host in ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000"] {
-            assert!(admit(&tokens, &options, &headers(&[("host", host)]), true).is_ok(), "{host}");
-        }
-        let own = [("host", "localhost:8000"), ("origin", "http://localhost:8000")];
-        assert!(admit(&tokens, &options, &headers(&own), true).is_ok());
-    }
+    use super::{Access, Caller, Token};
 
     #[test]
     fn a_token_gives_access_to_its_project_only() {

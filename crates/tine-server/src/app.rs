@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde_json::Value;
 use tine_engine::Engine;
 use tokio::sync::{Semaphore, watch};
 
-use crate::access::Tokens;
+use crate::access::{TokenRule, Tokens};
 use crate::capacity::{BodyMemory, RequestSlots};
 use crate::metrics::Metrics;
 use crate::rate::Rates;
@@ -26,10 +27,12 @@ pub struct Options {
     pub tokens: Option<PathBuf>,
     /// The file of last viewed leaves; kept in memory by default.
     pub visited: Option<PathBuf>,
-    /// Whether every request needs a token.
-    pub token_required: bool,
+    /// When a request needs a token.
+    pub token_rule: TokenRule,
     /// Additional host names of the server, beside those of the loopback interface.
     pub hosts: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// The maximum number of connections; further ones wait.
     pub connections: usize,
     /// Whether to redact secrets in content before it is recorded.
@@ -66,8 +69,9 @@ impl Default for Options {
             actor: "tine".to_owned(),
             tokens: None,
             visited: None,
-            token_required: false,
+            token_rule: TokenRule::default(),
             hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
             connections: 10_000,
             redact: false,
             concurrency: 1_024,

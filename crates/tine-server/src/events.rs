@@ -134,7 +134,7 @@ impl Follower {
     /// revoked, or the feed cannot be read.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if !self.app.tokens.still_admit(&self.caller) {
+            if !self.app.tokens.still_admit(self.app.options.token_rule, &self.caller) {
                 return None;
             }
             if let Some(piece) = self.ready.pop_front() {

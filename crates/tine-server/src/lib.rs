@@ -25,6 +25,7 @@ mod problem;
 mod rate;
 mod reference;
 mod reply;
+mod request_origin;
 mod route;
 mod running_replies;
 mod serve;
@@ -33,8 +34,9 @@ mod transfer;
 mod visited;
 mod worker;
 
-pub use access::{Token, TokenFile, token_digest};
+pub use access::{Token, TokenFile, TokenRule, token_digest};
 pub use app::Options;
+pub use request_origin::parse_network;
 pub use serve::{Server, Stopper};
 
 /// Returns the OpenAPI 3.1 document of the API.

@@ -42,7 +42,7 @@ async fn forward(app: &Arc<App>, request: Request) -> Result<Response, Problem> 
     let claimed = claimed.filter(|actor| !actor.is_empty()).map(str::to_owned);
     let still_valid = {
         let (app, caller) = (Arc::clone(app), caller.clone());
-        Arc::new(move || app.tokens.still_admit(&caller))
+        Arc::new(move || app.tokens.still_admit(app.options.token_rule, &caller))
     };
     parts.extensions.insert(AccessScope {
         // A caller with a token is always recorded under the name of the token.

@@ -38,7 +38,9 @@ use crate::rate::Rates;
 use crate::running_replies::RunningReplies;
 use crate::visited::Visited;
 use crate::worker::{self, Bell};
-use crate::{api, events, mcp, page, reference, reply, route, sources, transfer};
+use crate::{
+    api, events, mcp, page, reference, reply, request_origin, route, sources, transfer,
+};
 
 /// The minimum size of a compressed answer, in bytes.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -386,16 +388,20 @@ fn enter<'a>(
     peer: Option<Peer>,
     request: &Request,
 ) -> Result<(Caller, tokio::sync::SemaphorePermit<'a>), Problem> {
-    if let Some(Peer(address)) = peer
-        && !app.rates.admits(address, Instant::now())
+    let client = peer.map(|Peer(address)| {
+        request_origin::client_address(&app.options, address, request.headers())
+    });
+    if let Some(client) = client
+        && !app.rates.admits(client, Instant::now())
     {
         let why = "too many requests in one second; slow down";
         return Err(Problem::new(ErrorKind::Busy, why)
             .with_status(StatusCode::TOO_MANY_REQUESTS)
             .after(1));
     }
+    request_origin::check(&app.options, request)?;
     let open = page::covers(request) || is_probe(request);
-    let caller = access::admit(&app.tokens, &app.options, request.headers(), open)?;
+    let caller = access::admit(&app.tokens, app.options.token_rule, request.headers(), open)?;
     let permit = app.concurrency.try_acquire();
     let why = "too many requests at once; try again";
     Ok((caller, permit.map_err(|_| Problem::new(ErrorKind::Busy, why))?))

@@ -1,7 +1,7 @@
 //! Who may do what.
 
 use serde_json::json;
-use tine_server::{Options, Token, TokenFile, token_digest};
+use tine_server::{Options, Token, TokenFile, TokenRule, token_digest};
 
 use crate::harness::{Client, Following, Served};
 
@@ -27,7 +27,7 @@ impl Guarded {
         let folder = tempfile::TempDir::new().expect("a temporary folder");
         let file = folder.path().join("tokens.json");
         let options =
-            Options { tokens: Some(file.clone()), token_required: true, ..Options::default() };
+            Options { tokens: Some(file.clone()), token_rule: TokenRule::Always, ..Options::default() };
         let guarded = Guarded { served: Served::with(options), file, _folder: folder };
         guarded.valid(&[
             token("everything", None, true),
@@ -73,6 +73,22 @@ fn without_a_valid_token_every_route_is_closed() {
         served.and("authorization", "Basic eDp5").get(path).refused(401, "unauthorized");
     }
     served.post("/api/v1/conversations", json!({})).refused(401, "unauthorized");
+}
+
+#[test]
+fn as_soon_as_a_token_exists_requests_need_one() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("tokens.json");
+    let served = Served::with(Options { tokens: Some(file.clone()), ..Options::default() });
+    served.post("/api/v1/conversations", json!({"conversation_id": "c"})).expect(201);
+    let mut following = Following::with(&served, "", None, "");
+    TokenFile { tokens: vec![token("everything", None, true)] }.write(&file).expect("written");
+    served.get("/api/v1/conversations").refused(401, "unauthorized");
+    let owner = served.bearing("everything");
+    owner.say("c", "after the token").expect(201);
+    assert_eq!(following.next(), None, "a follower without a token is cut off");
+    TokenFile::default().write(&file).expect("written");
+    served.get("/api/v1/conversations").expect(200);
 }
 
 #[test]
@@ -241,9 +257,14 @@ fn a_server_answers_to_its_own_host_names_only() {
     for host in ["localhost", "127.0.0.1:1", "[::1]:8000", "tine.example", "TINE.example:443"] {
         served.and("host", host).get("/healthz").expect(200);
     }
-    for host in
-        ["evil.example", "localhost.evil.example:8000", "tine.example.evil", "127.0.0.2", ""]
-    {
+    for host in [
+        "evil.example",
+        "localhost.evil.example:8000",
+        "tine.example.evil",
+        "127.0.0.1:9420.evil.test",
+        "127.0.0.2",
+        "",
+    ] {
         for path in ["/healthz", "/docs", "/none", "/api/v1/conversations"] {
             served.and("host", host).get(path).refused(421, "forbidden");
         }
@@ -258,7 +279,15 @@ fn requests_of_another_origin_are_refused() {
         served.and("host", &own).and("origin", origin).post("/api/v1/conversations", json!({}))
     };
     asked(&format!("http://{own}")).expect(201);
-    for origin in ["http://evil.example", "null", "http://localhost:1", "", "file://"] {
+    let over_tls = format!("https://{own}");
+    for origin in ["http://evil.example", "null", "http://localhost:1", "", "file://", &over_tls] {
         asked(origin).refused(403, "forbidden");
+    }
+    for (site, mode, status) in
+        [("same-origin", "cors", 200), ("cross-site", "navigate", 200), ("cross-site", "no-cors", 403)]
+    {
+        let client = served.and("host", &own).and("sec-fetch-site", site);
+        let answer = client.and("sec-fetch-mode", mode).get("/api/v1/conversations");
+        answer.expect(status);
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tine_core::{Limits, Timestamp};
 use tine_engine::Clock;
-use tine_server::{Options, TokenFile};
+use tine_server::{Options, TokenFile, TokenRule};
 
 use crate::access::token;
 use crate::harness::{Answer, Served, eventually};
@@ -477,7 +477,7 @@ fn tokens_limit_access_to_knowledge_as_to_turns() {
     TokenFile { tokens }.write(&file).expect("written");
     let options = Options {
         tokens: Some(file),
-        token_required: true,
+        token_rule: TokenRule::Always,
         interprets: false,
         ..Options::default()
     };

@@ -1,6 +1,6 @@
 //! The web page at `/`.
 
-use tine_server::Options;
+use tine_server::{Options, TokenRule};
 
 use crate::harness::{Answer, Served};
 
@@ -54,7 +54,7 @@ fn a_page_that_has_not_changed_is_not_sent_again() {
 
 #[test]
 fn the_page_needs_no_token_and_its_requests_do() {
-    let served = Served::with(Options { token_required: true, ..Options::default() });
+    let served = Served::with(Options { token_rule: TokenRule::Always, ..Options::default() });
     looks(&served, "/").expect(200);
     looks(&served, "/c/trip").expect(200);
     for path in ["/api/v1/conversations", "/api/v1/events", "/metrics", "/docs", "/api/none"] {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use tine_core::{Limits, Timestamp};
 use tine_engine::{Clock, SystemClock};
-use tine_server::Options;
+use tine_server::{Options, TokenRule};
 
 use crate::harness::{Served, encoded};
 
@@ -311,7 +311,7 @@ fn a_malformed_request_head_is_answered_and_closed() {
 /// request would go into nowhere.
 #[test]
 fn an_unread_body_closes_the_connection_and_the_answer_says_so() {
-    let served = Served::with(Options { token_required: true, ..Options::default() });
+    let served = Served::with(Options { token_rule: TokenRule::Always, ..Options::default() });
     let refused = served.post("/api/v1/conversations", json!({ "conversation_id": "x" }));
     refused.refused(401, "unauthorized");
     assert_eq!(refused.header("connection"), Some("close"));

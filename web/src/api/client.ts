@@ -1,4 +1,4 @@
-// Requests to the API, typed by its own description.
+// Requests to the API, typed by its OpenAPI description.
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -18,7 +18,7 @@ export interface Asking<O> {
   signal?: AbortSignal;
 }
 
-/** A refusal, as RFC 9457 has it. */
+/** An error answer, as in RFC 9457. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -32,12 +32,12 @@ export class Problem extends Error {
 
 const TOKEN = "tine-token";
 
-/** Who this page is in the log: one name for each tab, so that others' changes can be told apart. */
+/** The actor recorded for this tab, which distinguishes its changes from those of others. */
 export const actor = `page-${crypto.getRandomValues(new Uint16Array(1))[0]!.toString(16).padStart(4, "0")}`;
 
 let project = "default";
 
-/** Every request names the project that the page shows. */
+/** Sets the project that every request names. */
 export function setProject(name: string): void {
   project = name;
 }
@@ -54,7 +54,7 @@ export const access = {
     if (value) sessionStorage.setItem(TOKEN, value);
     else sessionStorage.removeItem(TOKEN);
   },
-  /** Called when the server wants a token. */
+  /** Called when the server requires a token. */
   wanted: (): void => {},
 };
 
@@ -71,14 +71,14 @@ export function address(path: string, place: object = {}, query: object = {}): s
   return search.size ? `${filled}?${search}` : filled;
 }
 
-/** The refusal that an answer is. */
+/** Reads the problem from an error answer. */
 export async function problemOf(response: Response): Promise<Problem> {
   if (response.status === 401) access.wanted();
   try {
     const { code, detail, ...rest } = await response.json();
     return new Problem(response.status, code ?? "internal", detail ?? response.statusText, rest);
   } catch {
-    return new Problem(response.status, "internal", `the server answered ${response.status} without a reason`);
+    return new Problem(response.status, "internal", `The server answered ${response.status} without a reason.`);
   }
 }
 
@@ -96,7 +96,7 @@ export async function send(method: string, url: string, body?: unknown, asking: 
     });
   } catch (error) {
     if (asking.signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", "the server cannot be reached; is `tine serve` still running?");
+    throw new Problem(0, "unreachable", "Cannot reach the server. Is `tine serve` still running?");
   }
   if (!response.ok) throw await problemOf(response);
   return response;

@@ -1,5 +1,5 @@
-// The change feed: server-sent events over `fetch`, so that a token can be sent along. A broken
-// connection is taken up again behind the last event, so nothing is missed.
+// The change feed: server-sent events over `fetch`, so that a token can be sent. After a broken
+// connection it resumes after the last event, so nothing is missed.
 import { access, address, headers, inProject, type Schemas } from "./client";
 
 export type Event = Schemas["Operation"] & { position: number; project_id: string };
@@ -13,7 +13,7 @@ export interface Frame {
   data: string;
 }
 
-/** Frames out of a stream of server-sent events. */
+/** Parses a stream of server-sent events. */
 export async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<Frame> {
   const reader = body.pipeThrough(new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>).getReader();
   let rest = "";
@@ -47,7 +47,7 @@ export interface Follower {
   connected: (yes: boolean) => void;
 }
 
-/** Follows until the signal says stop. */
+/** Follows the feed until the signal aborts. */
 export async function follow(follower: Follower, signal: AbortSignal): Promise<void> {
   let last = "";
   let pause = FIRST_PAUSE_MS;
@@ -56,7 +56,7 @@ export async function follow(follower: Follower, signal: AbortSignal): Promise<v
       const more: Record<string, string> = last ? { "last-event-id": last } : {};
       const response = await fetch(address("/api/v1/events", {}, inProject()), { headers: headers(more), signal });
       if (response.status === 401) access.wanted();
-      // A store that was exchanged has other numbers: begin at its end.
+      // A replaced store has other positions: start at its end.
       if (response.status === 400) last = "";
       if (response.ok && response.body) {
         follower.connected(true);
@@ -67,7 +67,7 @@ export async function follow(follower: Follower, signal: AbortSignal): Promise<v
         }
       }
     } catch {
-      // Told by `connected`, and tried again below.
+      // Reported by `connected` and retried below.
     }
     if (signal.aborted) return;
     follower.connected(false);

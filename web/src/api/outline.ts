@@ -1,4 +1,4 @@
-// The tree of a conversation in columns, and what has come to it since.
+// The outline of a conversation in columns, and updates to it.
 import { NONE, Tree } from "../tree/tree";
 import { call, type AnswerOf } from "./client";
 
@@ -8,12 +8,12 @@ export type Branch = Columns["branches"][number];
 export interface Outline {
   tree: Tree;
   branches: Branch[];
-  /** The operation up to which it tells. */
+  /** The last operation it includes. */
   seq: number;
 }
 
 const ROLES: Record<string, string> = { u: "user", a: "assistant", t: "tool", s: "system" };
-/** In `parents`, a turn of which only the id is given. */
+/** In `parents`, marks a turn given by its id alone. */
 const BY_ID = -2;
 
 async function ask(conversation: string, since?: number, cursor?: string): Promise<Columns> {
@@ -29,14 +29,14 @@ export async function readOutline(conversation: string): Promise<Outline> {
   return whole(pages);
 }
 
-/** What is new, in the same tree; or another one where more has changed than was said. */
+/** Applies changes to the tree, or loads it again if too much has changed. */
 export async function readOn(conversation: string, known: Outline): Promise<Outline> {
   const page = await ask(conversation, known.seq);
   if (page.next) return readOutline(conversation);
   return page.whole ? whole([page]) : finished(add(known.tree, page).renewed(), page);
 }
 
-/** A tree out of all its pages; rows count over all of them. */
+/** Builds a tree from all pages; row numbers continue across pages. */
 function whole(pages: Columns[]): Outline {
   const all = <T>(column: (page: Columns) => T[]): T[] => (pages.length === 1 ? column(pages[0]!) : pages.flatMap(column));
   const tree = Tree.of({
@@ -62,7 +62,7 @@ function whole(pages: Columns[]): Outline {
   return finished(tree, pages.at(-1)!);
 }
 
-/** Adds what is new, and changes the labels of what is known. */
+/** Adds new turns and updates labels of existing ones. */
 function add(tree: Tree, page: Columns): Tree {
   const numbers: number[] = [];
   page.ids.forEach((id, i) => {
@@ -100,7 +100,7 @@ function finished(tree: Tree, page: Columns): Outline {
   return { tree, branches: page.branches, seq: page.seq };
 }
 
-/** Names by the turn that they are at. */
+/** Names by turn. */
 function at(tree: Tree, named: { name: string; turn_id?: string | null }[]): Map<number, string[]> {
   const names = new Map<number, string[]>();
   for (const { name, turn_id } of named) {

@@ -1,4 +1,4 @@
-// What a person can do to a conversation. Each act is one request; what can be taken back says so.
+// User actions on a conversation. Each is one request; a notice offers to undo it.
 import { actor, address, call, headers, inProject, problemOf, Problem, type Schemas } from "../api/client";
 import { NONE } from "../tree/tree";
 import { count } from "../text/say";
@@ -10,7 +10,7 @@ import { ui } from "./ui.svelte";
 
 const here = (): { conversation_id: string } => ({ conversation_id: open.id });
 
-/** Tells what was done, with a way back. */
+/** Shows a notice with an Undo button. */
 async function done(text: string): Promise<void> {
   const mine = await lastOfMine();
   ui.say(text, mine === undefined ? undefined : { label: "Undo", run: () => void undo(mine) });
@@ -26,7 +26,7 @@ async function undo(operation: number): Promise<void> {
   await ui.trying(async () => {
     await call("post", "/api/v1/operations/{operation}/undo", { at: { operation: String(operation) }, query: here() });
     await open.refresh();
-    ui.say("Taken back.", { label: "Redo", run: () => void redo(operation) });
+    ui.say("Undone", { label: "Redo", run: () => void redo(operation) });
   });
 }
 
@@ -34,20 +34,20 @@ async function redo(operation: number): Promise<void> {
   await ui.trying(async () => {
     await call("post", "/api/v1/operations/{operation}/redo", { at: { operation: String(operation) }, query: here() });
     await open.refresh();
-    ui.say("Done again.");
+    ui.say("Redone");
   });
 }
 
-/** Takes back the last thing that was done on this page. */
+/** Undoes the last change made on this page. */
 export async function undoLast(): Promise<void> {
   await ui.trying(async () => {
     const mine = await lastOfMine();
-    if (mine === undefined) ui.say("Nothing of yours is left to take back here.");
+    if (mine === undefined) ui.say("Nothing to undo");
     else await undo(mine);
   });
 }
 
-/** Says something at the end of what is read. Answers the turn, or nothing if it was refused. */
+/** Appends a message to the path on screen. Returns nothing if it was refused. */
 export async function append(role: "user" | "assistant" | "system", text: string): Promise<Schemas["AppendedAnswer"] | undefined> {
   return ui.trying(async () => {
     const onTip = Boolean(open.branch);
@@ -60,13 +60,13 @@ export async function append(role: "user" | "assistant" | "system", text: string
     open.branch = said.branch.name;
     await open.refresh();
     open.follow(said.branch.name);
-    if (said.forked) ui.say(`Somebody else wrote here meanwhile; yours is on ${said.branch.name}.`);
+    if (said.forked) ui.say(`Someone else wrote at the same time. Your message is on branch ${said.branch.name}.`);
     void list.touch(open.id);
     return said;
   });
 }
 
-/** Another version beside a turn. */
+/** Saves a new version of a turn. */
 export async function edit(turn: string, content: Schemas["ContentForm"]): Promise<string | undefined> {
   return ui.trying(async () => {
     const branch = open.branchOf(open.tree.find(turn));
@@ -77,7 +77,7 @@ export async function edit(turn: string, content: Schemas["ContentForm"]): Promi
     });
     await open.refresh();
     open.select(made.turn.turn_id);
-    await done("Kept as another version; the old one stays.");
+    await done("Saved as a new version. The old version is kept.");
     return made.turn.turn_id;
   });
 }
@@ -87,17 +87,17 @@ export async function fork(turn: string, name: string): Promise<void> {
     const made = await call("post", "/api/v1/turns/{turn}/fork", { at: { turn }, query: here(), body: name ? { name } : {} });
     await open.refresh();
     open.follow(made.name);
-    await done(`You are on ${made.name}.`);
+    await done(`Switched to new branch ${made.name}`);
   });
 }
 
-/** Shows a turn as two; the place counts Unicode scalar values. */
+/** Splits a turn; the offset counts Unicode scalar values. */
 export async function split(turn: string, offset: number): Promise<void> {
   await ui.trying(async () => {
     const made = await call("post", "/api/v1/turns/{turn}/split", { at: { turn }, query: here(), body: { offset } });
     await open.refresh();
     open.select(made.left.turn_id);
-    await done("Shown as two turns.");
+    await done("Split into two turns");
   });
 }
 
@@ -108,39 +108,39 @@ export async function deletion(turn: string, mode: "cascade" | "reparent", dryRu
   if (!dryRun) {
     open.contents.forget(turn);
     await open.refresh();
-    await done(`${count(gone.turns, "turn")} deleted.`);
+    await done(`${count(gone.turns, "turn")} deleted`);
   }
   return gone;
 }
 
 export async function revert(turn: string): Promise<void> {
   const branch = open.branchOf(open.tree.find(turn));
-  if (!branch) return ui.say("No branch goes through this turn; fork there instead (f).", undefined, "bad");
+  if (!branch) return ui.say("No branch contains this turn. Fork here instead (f).", undefined, "bad");
   await ui.trying(async () => {
     await call("post", "/api/v1/conversations/{conversation_id}/branches/{branch}/revert", { at: { ...here(), branch }, body: { to: turn } });
     await open.refresh();
     open.follow(branch);
-    await done(`${branch} ends here now; what came after is kept.`);
+    await done(`Reverted ${branch} to this turn. Later turns are kept.`);
   });
 }
 
-/** Moves the branch forward again, to the chosen turn or to where it was. */
+/** Moves the branch forward again, to the selected turn or to its previous tip. */
 export async function restore(): Promise<void> {
   await ui.trying(async () => {
     const ahead = open.focused !== NONE && !open.branch ? open.focus : undefined;
     const branch = open.branch || nearestBranch();
-    if (!branch) return ui.say("No branch ends before this turn.", undefined, "bad");
+    if (!branch) return ui.say("No branch can be restored here.", undefined, "bad");
     await call("post", "/api/v1/conversations/{conversation_id}/branches/{branch}/restore", {
       at: { ...here(), branch },
       body: ahead ? { to: ahead } : {},
     });
     await open.refresh();
     open.follow(branch);
-    await done(`${branch} is forward again.`);
+    await done(`Restored ${branch}`);
   });
 }
 
-/** The branch that ends closest before the chosen turn. */
+/** The branch with the closest tip before the selected turn. */
 function nearestBranch(): string {
   for (let at = open.focused; at !== NONE; at = open.tree.parent[at]!) {
     const [name] = open.tree.branches.get(at) ?? [];
@@ -153,7 +153,7 @@ export async function bookmark(turn: string, name: string): Promise<void> {
   await ui.trying(async () => {
     await call("put", "/api/v1/bookmarks/{name}", { at: { name }, body: { turn, conversation_id: open.id } });
     await open.refresh();
-    await done(`Bookmarked as ${name}.`);
+    await done(`Bookmarked as ${name}`);
   });
 }
 
@@ -161,7 +161,7 @@ export async function removeBookmark(name: string): Promise<void> {
   await ui.trying(async () => {
     await call("delete", "/api/v1/bookmarks/{name}", { at: { name } });
     await open.refresh();
-    await done(`Bookmark ${name} removed.`);
+    await done(`Bookmark ${name} deleted`);
   });
 }
 
@@ -170,7 +170,7 @@ export async function metadata(turn: string, patch: Schemas["MetadataPatch"]): P
     await call("patch", "/api/v1/turns/{turn}/metadata", { at: { turn }, query: here(), body: patch });
     open.contents.forget(turn);
     await open.refresh();
-    await done("Kept.");
+    await done("Saved");
   });
 }
 
@@ -187,7 +187,7 @@ export async function archive(): Promise<void> {
     await call("post", "/api/v1/conversations/{conversation_id}/archive", { at: here(), body: { archived: true } });
     await list.load();
     const id = open.id;
-    await done("Archived: hidden from the list, nothing is lost.");
+    await done("Archived. The conversation is hidden from the list.");
     if (route.place.conversation === id) route.go({});
   });
 }
@@ -197,7 +197,7 @@ export async function renameBranch(branch: string, name: string): Promise<void> 
     await call("patch", "/api/v1/conversations/{conversation_id}/branches/{branch}", { at: { ...here(), branch }, body: { name } });
     if (open.branch === branch) open.branch = name;
     await open.refresh();
-    await done(`${branch} is called ${name} now.`);
+    await done(`Renamed ${branch} to ${name}`);
   });
 }
 
@@ -205,7 +205,7 @@ export async function removeBranch(branch: string): Promise<void> {
   await ui.trying(async () => {
     await call("delete", "/api/v1/conversations/{conversation_id}/branches/{branch}", { at: { ...here(), branch } });
     await open.refresh();
-    await done(`Branch ${branch} removed; its turns stay.`);
+    await done(`Branch ${branch} deleted. Its turns are kept.`);
   });
 }
 
@@ -213,7 +213,7 @@ export async function commit(message: string): Promise<void> {
   await ui.trying(async () => {
     const branch = open.branch || open.branchOf(open.focused) || "main";
     const made = await call("post", "/api/v1/commits", { body: { conversation_id: open.id, branch, message } });
-    await done(`${count(made.turn_count, "turn")} sealed on ${branch}.`);
+    await done(`${count(made.turn_count, "turn")} committed on ${branch}`);
     route.go({ conversation: open.id, view: "commits" });
   });
 }
@@ -229,7 +229,7 @@ export async function merge(from: string, into: string, message: string, summary
     });
     await open.refresh();
     open.follow(into);
-    await done(merged.up_to_date ? "There was nothing to merge." : `${from} is merged into ${into}.`);
+    await done(merged.up_to_date ? "Already up to date" : `Merged ${from} into ${into}`);
     return true;
   });
   return made ?? false;
@@ -244,7 +244,7 @@ export async function inject(turn: string, conversation: string, branch: string)
     if (conversation !== open.id) return route.go({ conversation, turn: made.turn.turn_id });
     await open.refresh();
     open.follow(branch);
-    await done(`Said again at the end of ${branch}.`);
+    await done(`Copied to the end of ${branch}.`);
   });
 }
 
@@ -259,7 +259,7 @@ export async function begin(title: string, systemPrompt: string): Promise<void> 
   });
 }
 
-/** Takes in a bundle that `tine export` made. */
+/** Imports a bundle made by `tine export`. */
 export async function importFile(file: File): Promise<void> {
   await ui.trying(async () => {
     const response = await fetch(address("/api/v1/import", {}, inProject()), {
@@ -270,7 +270,7 @@ export async function importFile(file: File): Promise<void> {
     if (!response.ok) throw await problemOf(response);
     const taken = (await response.json()) as Schemas["ImportedAnswer"];
     await list.load();
-    ui.say(`${count(taken.conversations, "conversation")} and ${count(taken.turns, "turn")} taken in.`);
+    ui.say(`${count(taken.conversations, "conversation")} and ${count(taken.turns, "turn")} imported.`);
   });
 }
 

@@ -1,4 +1,4 @@
-// A model's answer as it comes. What arrived is recorded by the server, also when it breaks off.
+// Streaming replies of models. The server records what arrived, even if the reply is interrupted.
 import { address, call, headers, inProject, problemOf, type Schemas } from "../api/client";
 import { frames } from "../api/live";
 import { NONE } from "../tree/tree";
@@ -15,7 +15,7 @@ interface Coming {
 
 class Answering {
   models = $state.raw<Schemas["Model"][]>([]);
-  /** The model that answers; none where people and agents only record. */
+  /** The model that replies; empty for no reply. */
   model = $state("");
   coming = $state.raw<Coming | null>(null);
   private stopping: AbortController | undefined;
@@ -26,7 +26,7 @@ class Answering {
     this.model = (this.models.find((model) => model.default) ?? this.models[0])?.name ?? "";
   }
 
-  /** Says something at the end of what is read, or nothing more, and lets the model answer. */
+  /** Appends a message, if one is given, and requests a reply. */
   async reply(content?: string): Promise<boolean> {
     const branch = open.branch || (await this.branchHere());
     if (!branch) return false;
@@ -34,7 +34,7 @@ class Answering {
     return this.ask(address("/api/v1/conversations/{conversation_id}/branches/{branch}/reply", at, inProject()), content ? { content } : {});
   }
 
-  /** Another answer beside this one. */
+  /** Requests another version of a reply. */
   async regenerate(turn: string): Promise<boolean> {
     const at = open.tree.find(turn);
     const branch = open.branchOf(at);
@@ -46,7 +46,7 @@ class Answering {
     this.stopping?.abort();
   }
 
-  /** A line that no branch leads to gets one before something is said there. */
+  /** Creates a branch for a detached path before something is appended to it. */
   private async branchHere(): Promise<string> {
     if (open.tree.find(open.leaf) === NONE) return "main";
     const made = await ui.trying(() =>
@@ -57,7 +57,7 @@ class Answering {
 
   private async ask(url: string, body: object): Promise<boolean> {
     if (this.coming) {
-      ui.say("An answer is still coming; stop it first.", undefined, "bad");
+      ui.say("A reply is still streaming. Stop it first.", undefined, "bad");
       return false;
     }
     const conversation = open.id;
@@ -90,18 +90,18 @@ class Answering {
     if (event === "begin") this.coming = { ...coming, model: data.model ?? coming.model };
     if (event === "delta") this.coming = { ...coming, text: coming.text + (data.text ?? "") };
     if (event === "thinking") this.coming = { ...coming, thinking: coming.thinking + (data.text ?? "") };
-    if (event === "error") ui.say(data.problem?.detail ?? "The model gave no answer.", undefined, "bad");
+    if (event === "error") ui.say(data.problem?.detail ?? "The model did not reply.", undefined, "bad");
     if (event === "done" && data.branch && open.id === coming.conversation) {
       await open.refresh();
       open.follow(data.branch.name);
-      if (data.forked) ui.say(`Somebody else wrote here meanwhile; the answer is on ${data.branch.name}.`);
+      if (data.forked) ui.say(`Someone else wrote at the same time. The reply is on branch ${data.branch.name}.`);
     }
   }
 
-  /** What broke off is recorded a moment later. */
+  /** The server records an interrupted reply a moment later. */
   private async settle(stopped: boolean): Promise<void> {
     await open.refresh();
-    if (stopped) ui.say("Stopped. What was said so far is kept.");
+    if (stopped) ui.say("Stopped. The partial reply is kept.");
   }
 }
 

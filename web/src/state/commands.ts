@@ -1,4 +1,4 @@
-// Everything that can be done, once: the keys, the palette and the help all read this table.
+// All commands: shortcuts, palette and help read this table.
 import { NONE } from "../tree/tree";
 import * as acts from "./acts";
 import { freeName } from "./names";
@@ -51,19 +51,19 @@ function toFork(step: number): void {
 export function focusOn(selector: string): void {
   const field = document.querySelector<HTMLElement>(selector);
   field?.focus();
-  // A pane that was hidden until now is shown first.
+  // A hidden pane becomes visible first.
   if (document.activeElement !== field) requestAnimationFrame(() => field?.focus());
 }
 
 export function compareWithMarked(): void {
   if (!open.marked) {
     open.marked = open.focus;
-    ui.say("Marked. Choose another turn and press d again to compare.");
+    ui.say("Selected for comparison. Choose another turn and press d again.");
     return;
   }
   if (open.marked === open.focus) {
     open.marked = "";
-    ui.say("The mark is gone.");
+    ui.say("Selection cleared");
     return;
   }
   route.go({ conversation: open.id, view: "compare", from: open.marked, to: open.focus });
@@ -73,46 +73,46 @@ export const commands: Command[] = [
   { title: "Next row", group: "Move", keys: ["ArrowDown", "j"], when: reading, run: () => row(1) },
   { title: "Previous row", group: "Move", keys: ["ArrowUp", "k"], when: reading, run: () => row(-1) },
   { title: "Parent", group: "Move", keys: ["ArrowLeft"], when: chosen, run: () => along(-1) },
-  { title: "Child, where you were last", group: "Move", keys: ["ArrowRight"], when: chosen, run: () => along(1) },
+  { title: "Child on the last visited path", group: "Move", keys: ["ArrowRight"], when: chosen, run: () => along(1) },
   { title: "Previous version", group: "Move", keys: ["Alt+ArrowUp"], when: chosen, run: () => sibling(-1) },
   { title: "Next version", group: "Move", keys: ["Alt+ArrowDown"], when: chosen, run: () => sibling(1) },
   { title: "Previous fork", group: "Move", keys: ["Ctrl+ArrowLeft"], when: chosen, run: () => toFork(-1) },
   { title: "Next fork", group: "Move", keys: ["Ctrl+ArrowRight"], when: chosen, run: () => toFork(1) },
-  { title: "Read from here", group: "Move", keys: ["Enter"], when: chosen, run: () => { ui.pane = "transcript"; open.reveal++; } },
-  { title: "Fold or unfold", group: "Move", keys: ["Space"], when: chosen, run: () => open.fold(open.focus, !open.rows.folded.has(open.focused)) },
-  { title: "Show only what is below", group: "Move", keys: ["h"], when: chosen, run: () => (open.hoisted = open.hoisted ? "" : open.focus) },
-  { title: "Write", group: "Write", keys: ["i", "c"], when: reading, run: () => { ui.pane = "transcript"; focusOn("#composer"); } },
-  { title: "Edit as another version", group: "Write", keys: ["e"], when: chosen, run: () => writing.edit(open.focus) },
+  { title: "Show in transcript", group: "Move", keys: ["Enter"], when: chosen, run: () => { ui.pane = "transcript"; open.reveal++; } },
+  { title: "Collapse or expand", group: "Move", keys: ["Space"], when: chosen, run: () => open.fold(open.focus, !open.rows.folded.has(open.focused)) },
+  { title: "Focus on this subtree", group: "Move", keys: ["h"], when: chosen, run: () => (open.hoisted = open.hoisted ? "" : open.focus) },
+  { title: "Write a message", group: "Write", keys: ["i", "c"], when: reading, run: () => { ui.pane = "transcript"; focusOn("#composer"); } },
+  { title: "Edit", group: "Write", keys: ["e"], when: chosen, run: () => writing.edit(open.focus) },
   { title: "Regenerate", group: "Write", keys: ["r"], when: chosen, run: () => writing.regenerate(open.focus) },
   { title: "Fork here", group: "Write", keys: ["f"], when: chosen, run: () => ask("Fork here", "Name of the new branch", freeName(), "Fork", (name) => void acts.fork(open.focus, name)) },
-  { title: "Split at the caret", group: "Write", keys: ["s"], when: chosen, run: () => writing.split(open.focus) },
+  { title: "Split at the cursor", group: "Write", keys: ["s"], when: chosen, run: () => writing.split(open.focus) },
   { title: "Delete", group: "Change", keys: ["Delete", "x"], when: chosen, run: () => ui.open({ kind: "delete", turn: open.focus }) },
   { title: "Revert the branch to here", group: "Change", keys: ["Shift+R"], when: chosen, run: () => void acts.revert(open.focus) },
-  { title: "Restore the branch forward", group: "Change", keys: ["Shift+F"], when: reading, run: () => void acts.restore() },
+  { title: "Restore the reverted branch", group: "Change", keys: ["Shift+F"], when: reading, run: () => void acts.restore() },
   { title: "Bookmark", group: "Change", keys: ["b"], when: chosen, run: () => ask("Bookmark this turn", "Name", "", "Bookmark", (name) => void acts.bookmark(open.focus, name)) },
-  { title: "Tag", group: "Change", keys: ["t"], when: chosen, run: () => ask("Tags of this turn", "Tags, separated by commas", (open.tree.tags.get(open.focused) ?? []).join(", "), "Keep", (text) => void acts.metadata(open.focus, { tags: text.split(",").map((tag) => tag.trim()).filter(Boolean) })) },
-  { title: "Title of this turn", group: "Change", keys: ["Shift+T"], when: chosen, run: () => ask("Title of this turn", "Title", open.tree.title.get(open.focused) ?? "", "Keep", (title) => void acts.metadata(open.focus, { title, force: true })) },
-  { title: "Title of the conversation", group: "Change", keys: [], when: reading, run: () => ask("Title of the conversation", "Title", open.info?.title ?? "", "Keep", (title) => void acts.retitle(title)) },
-  { title: "Archive the conversation", group: "Change", keys: [], when: reading, run: () => void acts.archive() },
-  { title: "Undo what you did last", group: "Change", keys: ["u", "Ctrl+z"], when: reading, run: () => void acts.undoLast() },
+  { title: "Tag", group: "Change", keys: ["t"], when: chosen, run: () => ask("Tags", "Tags, separated by commas", (open.tree.tags.get(open.focused) ?? []).join(", "), "Save", (text) => void acts.metadata(open.focus, { tags: text.split(",").map((tag) => tag.trim()).filter(Boolean) })) },
+  { title: "Turn title", group: "Change", keys: ["Shift+T"], when: chosen, run: () => ask("Turn title", "Title", open.tree.title.get(open.focused) ?? "", "Save", (title) => void acts.metadata(open.focus, { title, force: true })) },
+  { title: "Rename conversation", group: "Change", keys: [], when: reading, run: () => ask("Rename conversation", "Title", open.info?.title ?? "", "Save", (title) => void acts.retitle(title)) },
+  { title: "Archive conversation", group: "Change", keys: [], when: reading, run: () => void acts.archive() },
+  { title: "Undo your last change", group: "Change", keys: ["u", "Ctrl+z"], when: reading, run: () => void acts.undoLast() },
   { title: "Commit", group: "Versions", keys: ["Shift+C"], when: reading, run: () => ui.open({ kind: "commit" }) },
   { title: "Merge another branch", group: "Versions", keys: ["m"], when: reading, run: () => ui.open({ kind: "merge" }) },
-  { title: "Say this turn again elsewhere", group: "Versions", keys: ["y"], when: chosen, run: () => ui.open({ kind: "inject", turn: open.focus }) },
-  { title: "Mark, or compare with the marked turn", group: "Versions", keys: ["d"], when: chosen, run: compareWithMarked },
+  { title: "Copy this turn to another branch", group: "Versions", keys: ["y"], when: chosen, run: () => ui.open({ kind: "inject", turn: open.focus }) },
+  { title: "Select for comparison, or compare with the selected turn", group: "Versions", keys: ["d"], when: chosen, run: compareWithMarked },
   { title: "Commits and drift", group: "Look", keys: ["g c"], when: reading, run: () => route.go({ conversation: open.id, view: "commits" }) },
   { title: "Branches", group: "Look", keys: ["g b"], when: reading, run: () => route.go({ conversation: open.id, view: "branches" }) },
   { title: "Facts", group: "Look", keys: ["g f"], run: () => route.go({ view: "facts" }) },
   { title: "Transcript", group: "Look", keys: ["g t"], when: reading, run: () => route.go({ conversation: open.id, turn: open.focus }) },
-  { title: "Search everywhere", group: "Look", keys: ["/"], run: () => { ui.pane = "list"; focusOn("#search"); } },
+  { title: "Search all conversations", group: "Look", keys: ["/"], run: () => { ui.pane = "list"; focusOn("#search"); } },
   { title: "Filter the outline", group: "Look", keys: ["Shift+/", "Ctrl+f"], when: reading, run: () => { ui.pane = "outline"; focusOn("#filter"); } },
   { title: "Command palette", group: "Look", keys: ["Ctrl+p", "Ctrl+k"], run: () => ui.open({ kind: "palette" }) },
   { title: "New conversation", group: "Write", keys: ["n"], run: () => ui.open({ kind: "new" }) },
-  { title: "Compact graph on or off", group: "Look", keys: ["g g"], run: () => ui.toggleGraph() },
-  { title: "Light or dark", group: "Look", keys: ["g d"], run: () => ui.setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark") },
-  { title: "Keys", group: "Look", keys: ["?"], run: () => ui.open({ kind: "help" }) },
+  { title: "Show or hide the graph", group: "Look", keys: ["g g"], run: () => ui.toggleGraph() },
+  { title: "Switch between light and dark theme", group: "Look", keys: ["g d"], run: () => ui.setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark") },
+  { title: "Keyboard shortcuts", group: "Look", keys: ["?"], run: () => ui.open({ kind: "help" }) },
 ];
 
-/** A key as the table spells it. */
+/** The name of a key in the table. */
 function spelled(event: KeyboardEvent): string {
   const key = event.key === " " ? "Space" : event.key;
   if (key === "?") return "?";
@@ -122,7 +122,7 @@ function spelled(event: KeyboardEvent): string {
   return [...parts.filter(Boolean), name].join("+");
 }
 
-/** The first half of a key of two strokes. */
+/** The first key of a two-key shortcut. */
 let begun = "";
 
 export function onKey(event: KeyboardEvent): void {
@@ -144,7 +144,7 @@ export function onKey(event: KeyboardEvent): void {
   if (!command.when || command.when()) command.run();
 }
 
-/** Out of a field; a search begins anew. */
+/** Leaves a field and clears a search. */
 function leave(event: KeyboardEvent): void {
   const field = event.target as HTMLElement;
   event.preventDefault();
@@ -153,7 +153,7 @@ function leave(event: KeyboardEvent): void {
   field.blur();
 }
 
-/** Escape: out of the field, then out of what is on top, then to the parent. */
+/** Escape: leaves the field, then the current view, then selects the parent. */
 function back(typing: boolean, event: KeyboardEvent): void {
   if (ui.dialog) return ui.close();
   if (writing.turn) return writing.cancel();

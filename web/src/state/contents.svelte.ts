@@ -1,4 +1,4 @@
-// What turns say, fetched in windows of a path when they come into view. A turn never changes;
+// Contents of turns, fetched in windows of a path as they scroll into view. A turn never changes;
 // its title and tags may, so it can be forgotten.
 import { SvelteMap } from "svelte/reactivity";
 import { address, inProject, send, type Schemas } from "../api/client";
@@ -14,11 +14,11 @@ export type Turn = Omit<Schemas["Turn"], "content" | "metadata"> & {
   metadata: { title?: string; auto_title?: string; tags?: string[]; source_info?: Record<string, unknown>; custom_data?: unknown };
 };
 
-/** Turns asked for at once. */
+/** Turns per request. */
 const WINDOW = 40;
-/** Turns that are handed to the page in one frame. */
+/** Turns rendered per frame. */
 const IN_A_FRAME = 6;
-/** Turns kept. */
+/** Turns kept in memory. */
 const KEPT = 3000;
 
 export class Contents {
@@ -27,7 +27,7 @@ export class Contents {
 
   constructor(private readonly conversation: string) {}
 
-  /** Sees to it that these turns of a path are there. */
+  /** Loads a range of turns of a path. */
   async want(path: readonly string[], from: number, to: number): Promise<void> {
     const missing = (at: number): boolean => !this.turns.has(path[at]!) && !this.asked.has(path[at]!);
     const windows: Promise<void>[] = [];
@@ -61,7 +61,7 @@ export class Contents {
     }
   }
 
-  /** A few in each frame: each makes a piece of the page. */
+  /** Adds a few per frame, because each is rendered. */
   private async spread(turns: Turn[]): Promise<void> {
     for (let at = 0; at < turns.length; at += IN_A_FRAME) {
       if (at > 0) await new Promise((done) => requestAnimationFrame(done));

@@ -1,4 +1,4 @@
-// The conversations of a project, and what is found by searching in all of them.
+// The conversations of a project, and search results across all of them.
 import { call, type Schemas } from "../api/client";
 import { ui } from "./ui.svelte";
 
@@ -6,12 +6,12 @@ export type Conversation = Schemas["Conversation"];
 export type Hit = Schemas["SearchHit"];
 
 const PAGE = 200;
-/** How long typing must rest before the server is asked. */
+/** Delay after the last keystroke before a search is sent. */
 const REST_MS = 120;
 
 export interface Entry {
   conversation: Conversation;
-  /** How deep it is nested under what it was derived from. */
+  /** Nesting depth below the conversation it was derived from. */
   level: number;
 }
 
@@ -31,7 +31,7 @@ class List {
   more = $state<string | null>(null);
   query = $state("");
   tag = $state("");
-  /** Tags that were seen on conversations. */
+  /** Tags found on conversations. */
   tags = $state.raw<string[]>([]);
   archived = $state(false);
   hits = $state.raw<Hit[]>([]);
@@ -69,7 +69,7 @@ class List {
     this.more = page.next ?? null;
   }
 
-  /** Puts a conversation where it belongs now. */
+  /** Moves a conversation to its place in the order. */
   async touch(id: string): Promise<void> {
     if (this.query.trim() || this.tag) return this.load();
     try {
@@ -106,7 +106,7 @@ class List {
   }
 }
 
-/** Searches as somebody types: the last word may be a beginning. */
+/** Searches while typing: the last word may be a prefix. */
 export async function find(text: string, conversation?: string): Promise<Hit[]> {
   const open = /[\p{L}\p{N}]$/u.test(text) && !text.includes('"');
   const q = open ? `${text}*` : text;
@@ -118,7 +118,7 @@ export async function find(text: string, conversation?: string): Promise<Hit[]> 
   }
 }
 
-/** Newest first, those that were derived from another one under it. */
+/** Newest first, derived conversations below their origin. */
 function nested(all: Conversation[]): Entry[] {
   const byTime = [...all].sort((a, b) => (a.active_at < b.active_at ? 1 : -1));
   const known = new Set(byTime.map((conversation) => conversation.conversation_id));

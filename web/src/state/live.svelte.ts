@@ -1,13 +1,13 @@
-// Changes as they happen: of the conversation that is open, of the list, and who makes them.
+// Live changes to the open conversation and the list, and who makes them.
 import { actor } from "../api/client";
 import { follow, type Event } from "../api/live";
 import { list } from "./list.svelte";
 import { open } from "./open.svelte";
 import { ui } from "./ui.svelte";
 
-/** How long somebody counts as being there. */
+/** How long another writer is shown as active. */
 const HERE_MS = 30_000;
-/** Changes that come together are shown together. */
+/** Delay that groups changes. */
 const TOGETHER_MS = 40;
 
 export interface Writer {
@@ -18,12 +18,12 @@ export interface Writer {
 
 class Live {
   connected = $state(true);
-  /** Who else has written in the conversation that is open, lately. */
+  /** Others who recently wrote to the open conversation. */
   writers = $state.raw<Writer[]>([]);
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly touched = new Set<string>();
 
-  /** Follows the project; answers how to stop. */
+  /** Follows the project. Returns a function that stops it. */
   start(): () => void {
     const stop = new AbortController();
     let lost = false;

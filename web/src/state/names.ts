@@ -1,6 +1,6 @@
 import { open } from "./open.svelte";
 
-/** A free name for a branch. */
+/** An unused branch name. */
 export function freeName(wish = "branch"): string {
   const taken = new Set(open.branches.map((branch) => branch.name));
   if (!taken.has(wish)) return wish;

@@ -1,4 +1,4 @@
-// The conversation that is open: its tree, the path that is read, what is chosen on it.
+// The open conversation: its tree, the path on screen, the selection.
 import { call, Problem, type Schemas } from "../api/client";
 import { readOn, readOutline, type Branch, type Outline } from "../api/outline";
 import { rows, type Rows, type Shown } from "../tree/rows";
@@ -10,7 +10,7 @@ import { visits } from "./visits";
 
 export type { Branch };
 
-/** Forks, the closest before the leaf, at which it is noted that this way was read. */
+/** How many forks before the leaf are stored as visited. */
 const FORKS_NOTED = 32;
 
 class Open {
@@ -22,21 +22,21 @@ class Open {
   branches = $state.raw<Branch[]>([]);
   visited = $state.raw<ReadonlyMap<string, string>>(new Map());
   contents = $state.raw(new Contents(""));
-  /** The end of the path that is read. */
+  /** The end of the path on screen. */
   leaf = $state("");
-  /** The turn that keys act on. */
+  /** The selected turn. */
   focus = $state("");
-  /** The branch that goes on at the leaf; none where a line was left behind. */
+  /** The branch with its tip at the leaf; empty if detached. */
   branch = $state("");
-  /** The turn that others are compared with. */
+  /** The turn selected for comparison. */
   marked = $state("");
   folds = $state.raw<ReadonlyMap<string, boolean>>(new Map());
   filter = $state("");
   shown = $state<Shown>("all");
   hoisted = $state("");
-  /** Counts up when the transcript shall bring the focus into view. */
+  /** Incremented to scroll the focus into view. */
   reveal = $state(0);
-  /** Counts up when the focus took the place of another version and shall stay where that was. */
+  /** Incremented when the focus replaces another version and must keep its position. */
   steady = $state(0);
 
   walk = $derived(new Walk(this.tree));
@@ -55,7 +55,7 @@ class Open {
   private loads = 0;
   private outline: Outline = { tree: new Tree(), branches: [], seq: 0 };
 
-  /** Opens a conversation, at a turn if one is named. */
+  /** Opens a conversation, optionally at a turn. */
   async load(id: string, turn: string): Promise<void> {
     if (id === this.id && this.state === "ready") {
       await this.goTo(turn);
@@ -101,7 +101,7 @@ class Open {
     this.info = null;
   }
 
-  /** Shows a turn on its own branch; without one, where the reader was last. */
+  /** Shows a turn on its branch, or the last visited path. */
   async goTo(turn: string): Promise<void> {
     let at = this.tree.find(turn);
     if (turn && at === NONE) at = this.tree.find(await this.resolve(turn));
@@ -115,7 +115,7 @@ class Open {
     this.reveal++;
   }
 
-  /** A turn by another name: a hash, a branch, or what it was before it was split. */
+  /** Resolves a hash, a branch, or a turn that was split. */
   private async resolve(name: string): Promise<string> {
     const found = await call("get", "/api/v1/turns/{turn}", {
       at: { turn: name },
@@ -134,13 +134,13 @@ class Open {
     this.remember();
   }
 
-  /** Shows a path only up to here, while something is being said behind it. */
+  /** Ends the path here while a reply is streaming. */
   endAt(turn: number): void {
     this.leaf = this.focus = this.tree.ids[turn] ?? "";
     this.reveal++;
   }
 
-  /** Chooses a turn; its path is shown if another is. */
+  /** Selects a turn and shows its path. */
   select(turn: string, reveal = true): void {
     const at = this.tree.find(turn);
     if (at === NONE) return;
@@ -150,7 +150,7 @@ class Open {
     route.go({ conversation: this.id, turn }, true);
   }
 
-  /** Reads on along another version; the reader stays at the fork. */
+  /** Switches to another version and keeps the scroll position. */
   switchTo(turn: string): void {
     const at = this.tree.find(turn);
     if (at === NONE) return;
@@ -159,7 +159,7 @@ class Open {
     route.go({ conversation: this.id, turn }, true);
   }
 
-  /** Follows a branch to its tip. */
+  /** Shows a branch up to its tip. */
   follow(name: string): void {
     const branch = this.branches.find((candidate) => candidate.name === name);
     if (!branch) return;
@@ -171,7 +171,7 @@ class Open {
     route.go({ conversation: this.id, ...(branch.turn_id ? { turn: branch.turn_id } : {}) }, true);
   }
 
-  /** The branch whose line this turn is on, the one that is read first of all. */
+  /** The branch that contains this turn, preferring the one on screen. */
   branchOf(turn: number): string {
     if (this.branch && this.onPath.has(turn)) return this.branch;
     for (const { name, turn_id } of this.branches) {
@@ -191,7 +191,7 @@ class Open {
     this.folds = new Map(this.folds).set(turn, folded);
   }
 
-  /** Reads the tree anew after a change, and stays where the reader is if that is still there. */
+  /** Reloads the tree after a change and keeps the selection if it still exists. */
   async refresh(): Promise<void> {
     const { id } = this;
     const [outline, info] = await Promise.all([
@@ -206,13 +206,13 @@ class Open {
     this.info = info;
     const { tree, branches } = outline;
     const tip = tree.find(branches.find(({ name }) => name === this.branch)?.turn_id);
-    // Whoever reads at a branch's tip goes on with it.
+    // At the tip of a branch, follow it.
     const kept = wasAtTip && tip !== NONE ? tip : this.nearest(before, leaf);
     const chosen = this.nearest(before, focus);
     this.show(kept, chosen === NONE || !tree.isBelow(kept, chosen) ? kept : chosen);
   }
 
-  /** The turn itself in the new tree, or the closest before it that is still there. */
+  /** The turn in the new tree, or its closest remaining ancestor. */
   private nearest(before: Tree, at: number): number {
     for (; at !== NONE; at = before.parent[at]!) {
       const now = this.tree.find(before.ids[at]);

@@ -1,11 +1,11 @@
-// Where the page is, kept in the address: every turn has a permalink.
+// The current view, kept in the URL: every turn has a permalink.
 
 export interface Place {
   project: string;
   conversation: string;
   turn: string;
   view: "tree" | "commits" | "compare" | "facts" | "entity" | "branches";
-  /** What is compared, or the entity that is shown. */
+  /** The turns to compare, or the entity. */
   from: string;
   to: string;
   entity: string;
@@ -52,13 +52,13 @@ export function link(place: Partial<Place>): string {
 
 class Route {
   place = $state.raw<Place>(parse(location.hash));
-  /** The page of a project is asked for with its name on every request. */
+  /** Every request names the project. */
   get project(): string {
     return this.place.project;
   }
 
   constructor() {
-    // Also for links and for an address that is typed in.
+    // Also called for links and for URLs typed by the user.
     addEventListener("popstate", () => (this.place = parse(location.hash)));
   }
 

@@ -1,4 +1,4 @@
-// What is open on the page besides the conversation: dialogs, notices, panes, light or dark.
+// State of the page itself: dialogs, notices, panes, theme.
 import { Problem } from "../api/client";
 
 export interface Toast {
@@ -19,16 +19,16 @@ export type Dialog =
   | { kind: "inject"; turn: string }
   | { kind: "ask"; title: string; label: string; value: string; button: string; hint?: string; done: (value: string) => void };
 
-/** How long a notice stays. */
+/** How long a notice is shown. */
 const STAYS_MS = 8000;
 
 class Ui {
   dialog = $state.raw<Dialog | null>(null);
   toasts = $state.raw<Toast[]>([]);
-  /** On a narrow screen one pane is shown. */
+  /** The pane shown on a narrow screen. */
   pane = $state<"list" | "outline" | "transcript">("list");
   theme = $state<"system" | "light" | "dark">((localStorage.getItem("tine-theme") as "light" | "dark" | null) ?? "system");
-  /** Said to screen readers. */
+  /** Announced to screen readers. */
   spoken = $state("");
   graph = $state(localStorage.getItem("tine-graph") !== "off");
   private next = 1;
@@ -52,7 +52,7 @@ class Ui {
     this.toasts = this.toasts.filter((toast) => toast.id !== id);
   }
 
-  /** Runs something and tells why it did not work. */
+  /** Runs an action and shows a notice if it fails. */
   async trying<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();

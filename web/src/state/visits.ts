@@ -1,10 +1,10 @@
-// Where a reader was last in each conversation: the leaf below each version of a fork that was
-// read, and "" for the conversation itself. The server keeps it, so it is the same in every browser.
+// The last visited leaf below each version of a fork, and "" for the conversation itself. Stored on
+// the server, so it is the same in every browser.
 import { call } from "../api/client";
 
-/** Changes that follow each other are sent together. */
+/** Delay that groups changes into one request. */
 const REST_MS = 250;
-/** Places kept in one conversation; the oldest go first. */
+/** Entries kept per conversation; the oldest are dropped. */
 const KEPT = 800;
 
 type Leaves = Record<string, string | null>;
@@ -19,7 +19,7 @@ class Visits {
     return new Map(Object.entries(leaves));
   }
 
-  /** The same with some places changed; the server hears of it in a moment. */
+  /** Adds entries and sends them after a delay. */
   noted(conversation: string, known: ReadonlyMap<string, string>, places: string[], leaf: string): ReadonlyMap<string, string> {
     const kept = new Map(known);
     for (const place of ["", ...places]) {
@@ -43,7 +43,7 @@ class Visits {
     this.timer = setTimeout(() => void this.send(), REST_MS);
   }
 
-  /** Not worth a notice where it fails: only the place is lost. */
+  /** Failures are ignored: only a reading position is lost. */
   private async send(): Promise<void> {
     const [conversation_id, leaves] = [this.conversation, this.changed];
     this.changed = {};

@@ -1,4 +1,4 @@
-// What is being written into a turn: another version of it, or the place where it is split.
+// Editing a turn: a new version of it, or the position of a split.
 import * as acts from "./acts";
 import { NONE } from "../tree/tree";
 import { answering } from "./answering.svelte";
@@ -20,10 +20,10 @@ class Writing {
   private async start(kind: "edit" | "split", id: string): Promise<void> {
     const turn = await ui.trying(() => open.contents.one(id));
     if (!turn) return;
-    if (!turn.content) return ui.say("What this turn said was erased.", undefined, "bad");
+    if (!turn.content) return ui.say("The content of this turn was erased.", undefined, "bad");
     const texts = turn.content.filter((block) => block.type === "text").length;
-    if (kind === "split" && texts !== turn.content.length) return ui.say("Only turns of text alone can be split.", undefined, "bad");
-    if (kind === "edit" && texts !== 1) return ui.say("Only turns with one text can be edited here.", undefined, "bad");
+    if (kind === "split" && texts !== turn.content.length) return ui.say("Only turns with nothing but text can be split.", undefined, "bad");
+    if (kind === "edit" && texts !== 1) return ui.say("Only turns with exactly one text block can be edited here.", undefined, "bad");
     const selected = selection();
     this.whole = turn;
     this.kind = kind;
@@ -42,7 +42,7 @@ class Writing {
     void this.start("split", id);
   }
 
-  /** Another answer: from the model if there is one, else written by hand. */
+  /** Another version of a reply: by the model if there is one, otherwise written by the user. */
   regenerate(id: string): void {
     const at = open.tree.find(id);
     if (answering.model && open.tree.role[at] === "assistant") void answering.regenerate(id);
@@ -58,7 +58,7 @@ class Writing {
       this.cancel();
       return acts.split(turn, offset);
     }
-    if (!text.trim()) return ui.say("Write something first; an empty turn cannot be kept.", undefined, "bad");
+    if (!text.trim()) return ui.say("A turn cannot be empty. Write something first.", undefined, "bad");
     this.cancel();
     const content = whole.content!.map((block) => (block.type === "text" ? { ...block, text } : block));
     const made = await acts.edit(turn, content);
@@ -71,7 +71,7 @@ class Writing {
   }
 }
 
-/** Text at and behind the caret in what is read, to find the same place in what was written. */
+/** Text at and after the selection in the transcript, to find the same position in the editor. */
 function selection(): string {
   const at = getSelection();
   const text = at?.focusNode?.textContent ?? "";

@@ -1,4 +1,4 @@
-// Colours for code. The highlighter and each language are fetched when they are first met.
+// Syntax highlighting. The highlighter and each language are loaded on first use.
 import type { HLJSApi, LanguageFn } from "highlight.js";
 
 type Loader = () => Promise<{ default: LanguageFn }>;
@@ -25,7 +25,7 @@ const OTHER_NAMES: Record<string, string> = {
   sh: "bash", shell: "bash", zsh: "bash", console: "bash", js: "javascript", jsx: "javascript", ts: "typescript",
   tsx: "typescript", py: "python", rs: "rust", yml: "yaml", html: "xml", svg: "xml", md: "markdown", "c++": "cpp", ini: "toml",
 };
-/** Longer pieces of code stay in one colour. */
+/** Longer code is not highlighted. */
 const LONGEST = 50_000;
 
 let highlighter: Promise<HLJSApi> | undefined;

@@ -1,5 +1,5 @@
-// Markdown as HTML. What was said is data: HTML in it is shown as text, links that could run
-// something stay text, and nothing is fetched from elsewhere (images become links).
+// Markdown as HTML. Content is data: HTML in it is shown as text, links that could run code stay
+// text, and nothing is fetched (images become links).
 import MarkdownIt from "markdown-it";
 
 const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true, typographer: false });
@@ -28,7 +28,7 @@ function code(text: string, language: string): string {
 markdown.renderer.rules.fence = (tokens, at) => code(tokens[at]!.content, tokens[at]!.info.trim());
 markdown.renderer.rules.code_block = (tokens, at) => code(tokens[at]!.content, "");
 
-// Alignment of columns comes as a style attribute, which the page's policy forbids.
+// markdown-it aligns columns by style attributes, which the content security policy forbids.
 for (const rule of ["th_open", "td_open"]) {
   markdown.renderer.rules[rule] = (tokens, at, options, _env, self) => {
     const style = tokens[at]!.attrGet("style");
@@ -39,7 +39,7 @@ for (const rule of ["th_open", "td_open"]) {
   };
 }
 
-/** Remembers what was rendered lately: scrolling back and forth asks for the same again. */
+/** Caches rendered texts: scrolling back and forth renders the same ones again. */
 const KEPT = 400;
 const kept = new Map<string, string>();
 

@@ -1,6 +1,6 @@
-// Small words: times, counts, short hashes.
+// Formats times, counts and short hashes.
 
-// Made once: a formatter takes longer to make than to use.
+// Created once, because creating a formatter is slow.
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const digits = new Intl.NumberFormat();

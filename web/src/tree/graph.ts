@@ -1,5 +1,5 @@
-// The compact graph: the path that is read from top to bottom with its forks, and the first turns
-// beside it. Chains are one edge with a count, so it stays small however long they are.
+// The compact graph: the path on screen with its forks, and the first turns of other versions.
+// Chains are one edge with a count, so the graph stays small.
 import { NONE, type Tree } from "./tree";
 
 export interface Knot {
@@ -7,7 +7,7 @@ export interface Knot {
   x: number;
   y: number;
   kind: "path" | "side" | "end";
-  /** Turns on the edge that leads here, and below it. */
+  /** Turns on the edge to this node, and below it. */
   chain: number;
   below: number;
   label: string;
@@ -24,16 +24,16 @@ export interface Drawing {
   edges: Edge[];
   width: number;
   height: number;
-  /** Forks left out above and below. */
+  /** Forks omitted above and below. */
   before: number;
   after: number;
 }
 
 const LANE = 22;
-/** Room for counts on the left. */
+/** Space for counts on the left. */
 const LEFT = 30;
 const LEVEL = 28;
-/** Forks drawn around the turn that is chosen. */
+/** Forks drawn around the selected turn. */
 const FORKS = 24;
 /** Versions drawn at one fork. */
 const SIDES = 6;

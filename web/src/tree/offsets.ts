@@ -1,5 +1,5 @@
-// Where each of many rows of different heights begins: heights change one by one, sums and
-// look-ups by place take a few steps (a Fenwick tree).
+// Offsets of rows with different heights, in a Fenwick tree: updates, sums and look-ups by position
+// take logarithmic time.
 
 export class Offsets {
   private readonly sizes: Float64Array;
@@ -32,7 +32,7 @@ export class Offsets {
     for (let i = at + 1; i < this.sums.length; i += i & -i) this.sums[i]! += change;
   }
 
-  /** Where a row begins; for the row behind the last one, the whole height. */
+  /** The top of a row; after the last row, the total height. */
   top(at: number): number {
     let sum = 0;
     for (let i = at; i > 0; i -= i & -i) sum += this.sums[i]!;
@@ -43,7 +43,7 @@ export class Offsets {
     return this.top(this.length);
   }
 
-  /** The row at this height, the last one if it is further down. */
+  /** The row at this height, or the last one. */
   at(y: number): number {
     let [row, rest] = [0, y];
     for (let step = this.step; step > 0; step >>= 1) {

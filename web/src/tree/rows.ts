@@ -1,6 +1,5 @@
-// The outline: rows in the order in which they are shown. A chain stays in its column; at a fork
-// the other versions come first, one column further in and folded, and the line that is being
-// read goes on below them in its own column. So columns left of a row always go on.
+// The rows of the outline in display order. A chain stays in its column. At a fork, the other versions
+// come first, indented and collapsed; the path on screen continues below them in its own column.
 import { NONE, type Tree } from "./tree";
 import type { Walk } from "./walk";
 
@@ -9,7 +8,7 @@ export type Shown = "all" | "prompts" | "no-tools" | "labelled";
 export interface Rows {
   turns: number[];
   indents: number[];
-  /** Rows at which another version begins. */
+  /** Rows that start another version. */
   begins: Set<number>;
   /** Turns whose descendants are hidden. */
   folded: Set<number>;
@@ -19,15 +18,15 @@ export interface Rows {
 
 export interface Wanted {
   onPath: ReadonlySet<number>;
-  /** Turn id → folded or not, where somebody said so. */
+  /** Turn id → collapsed or expanded by the user. */
   folds: ReadonlyMap<string, boolean>;
   filter: string;
   shown: Shown;
-  /** Only what lies at and below this turn. */
+  /** Show only this turn and its descendants. */
   hoist: number;
 }
 
-/** Versions with more turns than this below them begin folded. */
+/** Versions with more descendants start collapsed. */
 const OPEN_BELOW = 2;
 
 function labelled(tree: Tree, at: number): boolean {
@@ -40,7 +39,7 @@ function fits(tree: Tree, at: number, shown: Shown): boolean {
   return shown === "labelled" ? labelled(tree, at) : true;
 }
 
-/** What a filter is compared with, made once for a tree. */
+/** Texts to filter by, computed once per tree. */
 const texts = new WeakMap<Tree, string[]>();
 
 function textsOf(tree: Tree): string[] {
@@ -55,7 +54,7 @@ function textsOf(tree: Tree): string[] {
   return made;
 }
 
-/** What matches, and all that leads there. */
+/** The matching turns and their ancestors. */
 function matching(tree: Tree, filter: string): Uint8Array {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const all = textsOf(tree);

@@ -1,5 +1,5 @@
-// The tree of a conversation without its content: columns over small numbers, so that a hundred
-// thousand turns fit in little memory and every walk is a loop over arrays.
+// The tree of a conversation without its content, as arrays indexed by turn number: 100,000 turns
+// take little memory, and every walk is a loop over arrays.
 
 export const NONE = -1;
 
@@ -14,7 +14,7 @@ export interface NewTurn {
   tokens?: number | undefined;
 }
 
-/** Many turns at once, parents before their children. */
+/** Turns in columns, parents before their children. */
 export interface Columns {
   ids: string[];
   parents: number[];
@@ -32,7 +32,7 @@ export class Tree {
   firstChild: number[] = [];
   private lastChild: number[] = [];
   nextSibling: number[] = [];
-  /** Turns below each one. */
+  /** Number of descendants. */
   descendants: number[] = [];
   readonly title = new Map<number, string>();
   readonly tags = new Map<number, string[]>();
@@ -50,12 +50,12 @@ export class Tree {
     return this.ids.length;
   }
 
-  /** A turn's number, or NONE. */
+  /** Returns a turn's number, or NONE. */
   find(id: string | null | undefined): number {
     return id ? (this.numbers.get(id) ?? NONE) : NONE;
   }
 
-  /** A tree of these turns; the columns become its own. */
+  /** Creates a tree that takes ownership of the columns. */
   static of(columns: Columns): Tree {
     const tree = new Tree();
     const { length } = columns.ids;
@@ -69,7 +69,7 @@ export class Tree {
     return tree;
   }
 
-  /** Adds a turn behind its siblings; its parent must be there. */
+  /** Adds a turn after its siblings; its parent must exist. */
   add(turn: NewTurn): number {
     const number = this.ids.length;
     const { parent } = turn;
@@ -89,7 +89,7 @@ export class Tree {
     return number;
   }
 
-  /** Puts a turn behind its siblings. */
+  /** Links a turn after its siblings. */
   private link(number: number, parent: number): void {
     const before = parent === NONE ? this.last : this.lastChild[parent]!;
     if (before !== NONE) this.nextSibling[before] = number;
@@ -99,7 +99,7 @@ export class Tree {
     else this.lastChild[parent] = number;
   }
 
-  /** Counts what lies below each turn; to be called once all are there. */
+  /** Counts descendants; call it after all turns were added. */
   count(): void {
     this.descendants.fill(0);
     for (let at = this.size - 1; at >= 0; at--) {
@@ -108,7 +108,7 @@ export class Tree {
     }
   }
 
-  /** The same tree as another value, for those who compare by identity. */
+  /** Returns the same tree as a new object, for reactivity. */
   renewed(): Tree {
     return Object.assign(new Tree(), this);
   }
@@ -117,7 +117,7 @@ export class Tree {
     for (let at = of === NONE ? this.first : this.firstChild[of]!; at !== NONE; at = this.nextSibling[at]!) yield at;
   }
 
-  /** The turn itself among all that follow its parent. */
+  /** The children of the parent, including the turn itself. */
   siblings(of: number): number[] {
     return [...this.children(this.parent[of]!)];
   }
@@ -133,7 +133,7 @@ export class Tree {
     return first !== NONE && this.nextSibling[first] !== NONE;
   }
 
-  /** Root to turn. */
+  /** The path from the root to the turn. */
   path(to: number): number[] {
     const path: number[] = [];
     for (let at = to; at !== NONE; at = this.parent[at]!) path.push(at);
@@ -145,7 +145,7 @@ export class Tree {
     return false;
   }
 
-  /** Where two paths part: the last turn on both. */
+  /** The last common turn of two paths. */
   common(a: number, b: number): number {
     const seen = new Set(this.path(a));
     for (let at = b; at !== NONE; at = this.parent[at]!) if (seen.has(at)) return at;

@@ -1,8 +1,8 @@
-// Which way a tree is walked: where a person was last, else where something happened last.
+// Which child to follow at a fork: the last visited one, otherwise the most recently changed one.
 import { NONE, type Tree } from "./tree";
 
 export class Walk {
-  /** The child of each turn in whose subtree something happened last. */
+  /** For each turn, the child with the most recent change in its subtree. */
   private readonly latestChild: Int32Array;
   private latestFirst = NONE;
 
@@ -10,8 +10,8 @@ export class Walk {
     const { size, parent } = tree;
     const latest = Float64Array.from(tree.time);
     this.latestChild = new Int32Array(size).fill(NONE);
-    // Children come after their parents, so that each is complete when its turn comes; of equal
-    // ones the last counts.
+    // Children come after their parents, so each is complete when it is reached; of equal
+    // times the last counts.
     let end = -Infinity;
     for (let at = size - 1; at >= 0; at--) {
       const above = parent[at]!;
@@ -26,12 +26,12 @@ export class Walk {
     }
   }
 
-  /** The child that goes on from here, or NONE at a leaf. */
+  /** The child to follow, or NONE at a leaf. */
   next(at: number): number {
     return at === NONE ? this.latestFirst : this.latestChild[at]!;
   }
 
-  /** The leaf to return to when a turn is chosen; `visited` tells it for versions that were read. */
+  /** The leaf to show when a turn is selected; `visited` names it for versions seen before. */
   leaf(from: number, visited: ReadonlyMap<string, string>): number {
     const { tree } = this;
     const remembered = tree.find(visited.get(from === NONE ? "" : tree.ids[from]!));

@@ -2,13 +2,15 @@
 
 use std::io::{self, IsTerminal};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use ipnet::IpNet;
 use tine_core::{ErrorKind, Limits};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
-use tine_server::{Options, Server};
+use tine_server::{Options, Server, TokenFile, TokenRule};
 use tine_store::{OpenMode, PackOptions, Store};
 
 use crate::arguments::Globals;
@@ -41,8 +43,8 @@ pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Set
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-On this computer no token is needed. On every other address each request needs one: see `tine \
-server token`.
+Requests need a token as soon as one exists (`tine server token create`), and always if the server
+listens beyond loopback or is given a --host name.
 
 Examples:
   tine serve                                   at http://127.0.0.1:8000
@@ -53,9 +55,19 @@ pub(crate) struct ServeArgs {
     /// Address to listen on [env: TINE_LISTEN] [default: 127.0.0.1:8000]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Host name to accept requests for; can be repeated
+    /// Host name to accept requests for; can be repeated. Requires a token
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Require a token also on loopback, even while none exists
+    #[arg(long)]
+    require_token: bool,
+    /// Accept requests without a token; loopback only
+    #[arg(long, conflicts_with = "require_token")]
+    no_token: bool,
+    /// Address or network of a reverse proxy whose X-Forwarded-For and X-Forwarded-Proto headers
+    /// are believed; can be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = network)]
+    trusted_proxy: Vec<IpNet>,
     /// Replace text that looks like a secret (keys, tokens, passwords in URLs) before it is recorded
     #[arg(long)]
     redact: bool,
@@ -88,26 +100,29 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     } else {
         logging::as_json(args.log);
     }
-    let named = listen_setting(globals, args.listen).value;
+    let named = listen_setting(globals, args.listen.clone()).value;
     let listen = address(&named)?;
     let location = StoreLocation::from_globals(globals)?;
     let store = location.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
         .with_interpreters(globals.settings.interpreters()?);
-    let token_required = !listen.ip().is_loopback();
+    let token_rule = token_rule(&args, listen)?;
     let tokens = match location.token_file() {
         Ok(file) => Some(file),
-        Err(failure) if token_required => return Err(failure),
-        // On a loopback address no token is required.
+        Err(error) if token_rule == TokenRule::Always => return Err(error),
         Err(_) => None,
     };
+    if !args.host.is_empty() && token_rule == TokenRule::Always {
+        require_any_token(tokens.as_deref())?;
+    }
     let options = Options {
         actor: globals.actor(),
         tokens,
         visited: location.companion_file(VISITED).ok(),
-        token_required,
+        token_rule,
         hosts: args.host,
+        trusted_proxies: args.trusted_proxy,
         connections: connections(),
         redact: args.redact,
         models: models(globals, args.model)?,
@@ -144,6 +159,39 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         }
         server.run().await.map_err(|error| internal(format!("the server failed: {error}")))
     })
+}
+
+/// Returns when a request needs a token.
+fn token_rule(args: &ServeArgs, listen: SocketAddr) -> Result<TokenRule> {
+    let loopback = listen.ip().is_loopback();
+    match (args.no_token, loopback) {
+        (true, true) => Ok(TokenRule::Never),
+        (true, false) => {
+            let why = format!("--no-token is allowed on loopback only, and {listen} is not");
+            Err(CommandError::invalid(format!("{why}; create a token with `tine server token create`")))
+        }
+        (false, true) if !args.require_token && args.host.is_empty() => Ok(TokenRule::IfAnyExists),
+        (false, _) => Ok(TokenRule::Always),
+    }
+}
+
+/// Refuses to serve other machines through a proxy while no client could authenticate.
+fn require_any_token(file: Option<&Path>) -> Result<()> {
+    let unreadable = |error| CommandError::invalid(format!("cannot read the tokens: {error}"));
+    let tokens = file.map(TokenFile::read).transpose().map_err(unreadable)?;
+    if tokens.is_some_and(|file| !file.tokens.is_empty()) {
+        return Ok(());
+    }
+    Err(CommandError::invalid(
+        "--host makes the server reachable from other machines, but no token exists; create one \
+         with `tine server token create NAME`, or pass --no-token to accept every request",
+    ))
+}
+
+/// Parses the value of --trusted-proxy.
+fn network(text: &str) -> std::result::Result<IpNet, String> {
+    tine_server::parse_network(text)
+        .ok_or_else(|| format!("expected an IP address or a network like 10.0.0.0/8, got `{text}`"))
 }
 
 /// Returns the models that can reply, by name.
