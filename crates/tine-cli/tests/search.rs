@@ -12,7 +12,7 @@ fn search_shows_hits_and_the_command_that_opens_them() {
     insta::assert_snapshot!("search", home.ok(&["search", "tokyo", "OR", "flight*"]));
     assert_eq!(home.ok(&["search", "nowhere"]), "no matches\n");
     let shown = home.ok(&["search", "blossoms", "-n", "1"]);
-    let command = shown.lines().find(|line| line.trim().starts_with("tine path")).expect("it");
+    let command = shown.lines().find(|line| line.trim().starts_with("tine turn path")).expect("it");
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     assert!(home.ok(&words).contains("blossoms"), "{command}");
 }

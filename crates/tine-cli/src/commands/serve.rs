@@ -144,13 +144,15 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
             internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
         let at = format!("http://{}", server.address());
+        // Before the address is printed, so that the server can be stopped as soon as it is known.
+        let stopped = stop_signal();
         if !on_terminal {
             tracing::info!(address = at, store = %location, "listening");
         }
         eprintln!("tine serves {location} on {at}");
         let stopper = server.stopper();
         tokio::spawn(async move {
-            stop_signal().await;
+            stopped.await;
             tracing::info!("stopping");
             stopper.stop();
         });
@@ -263,14 +265,13 @@ fn address(text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| bad("the name is unknown".to_owned()))
 }
 
-/// Waits for a termination signal.
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
+/// Registers for termination signals, and returns a future that waits for one.
+#[cfg(unix)]
+fn stop_signal() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    async move {
+        let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
             return std::future::pending().await;
         };
         tokio::select! {
@@ -278,7 +279,11 @@ async fn stop_signal() {
             _ = terminate.recv() => {}
         }
     }
-    #[cfg(not(unix))]
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn stop_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

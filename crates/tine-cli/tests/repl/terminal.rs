@@ -125,7 +125,10 @@ fn commands_branches_hashes_and_conversations_are_completed() {
 #[test]
 fn a_server_on_a_terminal_shows_one_line_for_people() {
     let home = Home::with_trip();
-    let mut terminal = Terminal::open(&home, &["serve", "--listen", "127.0.0.1:0"]);
+    let store = home.path("store");
+    let store = store.to_str().unwrap();
+    let serve = ["serve", "--store", store, "--listen", "127.0.0.1:0"];
+    let mut terminal = Terminal::open(&home, &serve);
     terminal.expect("tine serves ").expect(" on http://127.0.0.1:");
     terminal.stop();
     terminal.expect("stopping");
