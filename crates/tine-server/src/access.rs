@@ -240,9 +240,9 @@ pub(crate) fn admit(
     // Digests of random secrets need no constant-time comparison.
     match tokens.with_digest(&token_digest(secret.trim()))? {
         Some(token) => Ok(Caller { token: Some(token) }),
-        None => Err(unauthorized(
-            "the token is not valid; create one with `tine server token create`",
-        )),
+        None => {
+            Err(unauthorized("the token is not valid; create one with `tine server token create`"))
+        }
     }
 }
 

@@ -169,9 +169,14 @@ mod tests {
     #[test]
     fn a_request_is_addressed_to_exactly_one_name_of_the_server() {
         let options = Options { hosts: vec!["tine.example".to_owned()], ..Options::default() };
-        for host in
-            ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]", "Tine.Example:"]
-        {
+        for host in [
+            "localhost",
+            "localhost:8000",
+            "127.0.0.1:8000",
+            "[::1]:8000",
+            "[::1]",
+            "Tine.Example:",
+        ] {
             assert!(accepts(&options, &[("host", host)]), "{host}");
         }
         for host in [
@@ -216,10 +221,8 @@ mod tests {
         };
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let mut headers = HeaderMap::new();
-        headers.insert(
-            "x-forwarded-for",
-            HeaderValue::from_static("192.0.2.66, 192.0.2.7, 10.0.0.2"),
-        );
+        headers
+            .insert("x-forwarded-for", HeaderValue::from_static("192.0.2.66, 192.0.2.7, 10.0.0.2"));
         for (options, peer, client) in [
             (&trusting, "10.0.0.1", "192.0.2.7"),
             (&trusting, "192.0.2.9", "192.0.2.9"),

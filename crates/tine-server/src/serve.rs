@@ -38,9 +38,7 @@ use crate::rate::Rates;
 use crate::running_replies::RunningReplies;
 use crate::visited::Visited;
 use crate::worker::{self, Bell};
-use crate::{
-    api, events, mcp, page, reference, reply, request_origin, route, sources, transfer,
-};
+use crate::{api, events, mcp, page, reference, reply, request_origin, route, sources, transfer};
 
 /// The minimum size of a compressed answer, in bytes.
 const COMPRESSED_FROM: u16 = 1_024;

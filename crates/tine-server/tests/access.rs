@@ -26,8 +26,11 @@ impl Guarded {
     fn new() -> Self {
         let folder = tempfile::TempDir::new().expect("a temporary folder");
         let file = folder.path().join("tokens.json");
-        let options =
-            Options { tokens: Some(file.clone()), token_rule: TokenRule::Always, ..Options::default() };
+        let options = Options {
+            tokens: Some(file.clone()),
+            token_rule: TokenRule::Always,
+            ..Options::default()
+        };
         let guarded = Guarded { served: Served::with(options), file, _folder: folder };
         guarded.valid(&[
             token("everything", None, true),
@@ -283,9 +286,11 @@ fn requests_of_another_origin_are_refused() {
     for origin in ["http://evil.example", "null", "http://localhost:1", "", "file://", &over_tls] {
         asked(origin).refused(403, "forbidden");
     }
-    for (site, mode, status) in
-        [("same-origin", "cors", 200), ("cross-site", "navigate", 200), ("cross-site", "no-cors", 403)]
-    {
+    for (site, mode, status) in [
+        ("same-origin", "cors", 200),
+        ("cross-site", "navigate", 200),
+        ("cross-site", "no-cors", 403),
+    ] {
         let client = served.and("host", &own).and("sec-fetch-site", site);
         let answer = client.and("sec-fetch-mode", mode).get("/api/v1/conversations");
         answer.expect(status);

@@ -170,7 +170,9 @@ fn token_rule(args: &ServeArgs, listen: SocketAddr) -> Result<TokenRule> {
         (true, true) => Ok(TokenRule::Never),
         (true, false) => {
             let why = format!("--no-token is allowed on loopback only, and {listen} is not");
-            Err(CommandError::invalid(format!("{why}; create a token with `tine server token create`")))
+            Err(CommandError::invalid(format!(
+                "{why}; create a token with `tine server token create`"
+            )))
         }
         (false, true) if !args.require_token && args.host.is_empty() => Ok(TokenRule::IfAnyExists),
         (false, _) => Ok(TokenRule::Always),

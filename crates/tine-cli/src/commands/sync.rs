@@ -14,8 +14,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use tine_core::{ConversationId, ErrorKind, OperationHash, ProjectId};
 use tine_engine::{
-    BundleRecord, Call, Delta, Engine, Error, Listing, LogEnd, LogMark, LogMerges, Operations,
-    Page, Peer, Pulled, Renamed, Scope, SystemClock, SystemEntropy, TurnRef, carry, pull,
+    BundleRecord, Call, Delta, DeltaScope, Engine, Error, Listing, LogEnd, LogMark, LogMerges,
+    Operations, Page, Peer, Pulled, Renamed, SystemClock, SystemEntropy, TurnRef, carry, pull,
 };
 use tine_store::OpenMode;
 
@@ -217,7 +217,7 @@ impl Peer for Rehearsal<'_> {
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
+        scope: DeltaScope,
     ) -> tine_engine::Result<Delta> {
         self.peer.delta(call, id, since, scope)
     }
@@ -226,8 +226,8 @@ impl Peer for Rehearsal<'_> {
         let (mut turns, mut operations) = (0, 0);
         for record in &delta.records {
             match record {
-                BundleRecord::Turn { id, .. } if delta.scope == Scope::Turns => {
-                    let known = self.operations.turn(call, TurnRef::of(*id)).is_ok();
+                BundleRecord::Turn { turn, .. } if delta.scope == DeltaScope::Turns => {
+                    let known = self.operations.turn(call, TurnRef::of(turn.id)).is_ok();
                     turns += u64::from(!known);
                 }
                 BundleRecord::Turn { .. } => turns += 1,
@@ -235,13 +235,13 @@ impl Peer for Rehearsal<'_> {
                 _ => {}
             }
         }
-        if delta.scope == Scope::Turns {
+        if delta.scope == DeltaScope::Turns {
             // Turns of a diverged log arrive in one operation.
             operations = u64::from(turns > 0);
         }
         Ok(Pulled {
             new: delta.since.is_none(),
-            diverged: delta.scope == Scope::Turns,
+            diverged: delta.scope == DeltaScope::Turns,
             turns,
             operations,
             bytes: delta.bytes,

@@ -1,12 +1,12 @@
-//! What providers with two roles and one system prompt have in common.
+//! PartKind providers with two roles and one system prompt have in common.
 
 use tine_core::Role;
 
-use super::exchange::Step;
-use super::notes::{Notes, Place};
-use super::script::{Part, Said, What};
+use super::notes::{BlockRef, Notes};
+use super::tool_calls::RequestStep;
+use super::turn_parts::{Part, PartKind, TurnParts};
 
-/// Said by nobody: the first message must be the user's.
+/// TurnParts by nobody: the first message must be the user's.
 pub(super) const BEGINNING: &str = "(The conversation begins with the assistant.)";
 
 pub(super) const FIRST_IS_USER: &str = "the first message must be the user's";
@@ -15,14 +15,18 @@ pub(super) const LAST_IS_ASSISTANT: &str =
     "it is the assistant's: some models refuse to go on from there, so add a user's message";
 
 /// Takes what the system says first out of the steps, as one text.
-pub(super) fn leading_system(steps: Vec<Step>, notes: &mut Notes) -> (Option<String>, Vec<Step>) {
-    let is_system = |step: &Step| matches!(step, Step::Say(said) if said.role == Role::System);
+pub(super) fn leading_system(
+    steps: Vec<RequestStep>,
+    notes: &mut Notes,
+) -> (Option<String>, Vec<RequestStep>) {
+    let is_system =
+        |step: &RequestStep| matches!(step, RequestStep::Say(said) if said.role == Role::System);
     let leading = steps.iter().take_while(|step| is_system(step)).count();
     let mut steps = steps;
     let rest = steps.split_off(leading);
     let mut texts: Vec<String> = Vec::new();
     for step in steps {
-        let Step::Say(said) = step else { continue };
+        let RequestStep::Say(said) = step else { continue };
         for part in said.parts {
             texts.extend(system_text(part, notes));
         }
@@ -32,9 +36,9 @@ pub(super) fn leading_system(steps: Vec<Step>, notes: &mut Notes) -> (Option<Str
 
 fn system_text(part: Part, notes: &mut Notes) -> Option<String> {
     match part.what {
-        What::Text(text) => Some(text),
-        What::Summary(text) => Some(super::script::summary_text(&text)),
-        What::Media(media) => {
+        PartKind::Text(text) => Some(text),
+        PartKind::Summary(text) => Some(super::turn_parts::labeled_summary(&text)),
+        PartKind::Media(media) => {
             let text = media.as_text();
             match &text {
                 Some(_) => notes.changed(part.at, media.describe(), "it is written as text"),
@@ -42,31 +46,31 @@ fn system_text(part: Part, notes: &mut Notes) -> Option<String> {
             }
             text
         }
-        What::Thinking { .. } => {
+        PartKind::Thinking { .. } => {
             notes.left_out(part.at, "thinking", "a system prompt is text");
             None
         }
-        What::Other { kind, .. } => {
+        PartKind::Other { kind, .. } => {
             let what = format!("a block of type `{kind}`");
             notes.left_out(part.at, what, "a system prompt is text");
             None
         }
-        What::Call(_) => None,
+        PartKind::Call(_) => None,
     }
 }
 
-/// What the system says later, as the user's and marked.
-pub(super) fn system_as_user(said: Said, notes: &mut Notes) -> Said {
+/// PartKind the system says later, as the user's and marked.
+pub(super) fn system_as_user(said: TurnParts, notes: &mut Notes) -> TurnParts {
     if said.role != Role::System {
         return said;
     }
     let mut said = said;
     for part in &mut said.parts {
-        if let What::Text(text) = &mut part.what {
+        if let PartKind::Text(text) = &mut part.what {
             *text = format!("<system>\n{text}\n</system>");
         }
     }
     let why = "there is one system prompt, at the beginning; this is written as the user's";
-    notes.changed(Place::turn(said.turn), "a system turn", why);
-    Said { role: Role::User, ..said }
+    notes.changed(BlockRef::turn(said.turn), "a system turn", why);
+    TurnParts { role: Role::User, ..said }
 }

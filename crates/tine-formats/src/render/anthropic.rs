@@ -8,14 +8,14 @@
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, MediaKind, Source};
-use super::notes::{Notes, Place};
-use super::script::{Part, Said, What, summary_text};
+use super::notes::{BlockRef, Notes};
+use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
+use super::turn_parts::{Part, PartKind, TurnParts, labeled_summary};
 use super::{Format, alternating};
 
 struct Block {
-    at: Place,
+    at: BlockRef,
     json: Json,
 }
 
@@ -24,17 +24,17 @@ struct Message {
     blocks: Vec<Block>,
 }
 
-pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
+pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     let (system, steps) = alternating::leading_system(steps, notes);
     let mut messages: Vec<Message> = Vec::new();
     for step in steps {
         match step {
-            Step::Say(said) => {
+            RequestStep::Say(said) => {
                 let said = alternating::system_as_user(said, notes);
                 let role = said.role;
                 push(&mut messages, role, blocks(said, notes));
             }
-            Step::Exchange { asks, answers } => {
+            RequestStep::Exchange { asks, answers } => {
                 push(&mut messages, Role::Assistant, calls_last(blocks(asks, notes), notes));
                 let results = answers.into_iter().map(|answer| result(answer, notes)).collect();
                 push(&mut messages, Role::User, results);
@@ -44,8 +44,8 @@ pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
     let mut messages = without_trailing_thinking(messages, notes);
     if messages.first().is_some_and(|first| first.role == Role::Assistant) {
         let json = text(alternating::BEGINNING);
-        let blocks = vec![Block { at: Place::default(), json }];
-        notes.added(Place::default(), "a user's message", alternating::FIRST_IS_USER);
+        let blocks = vec![Block { at: BlockRef::default(), json }];
+        notes.added(BlockRef::default(), "a user's message", alternating::FIRST_IS_USER);
         messages.insert(0, Message { role: Role::User, blocks });
     }
     end(&mut messages, notes);
@@ -88,31 +88,33 @@ fn push(messages: &mut Vec<Message>, role: Role, blocks: Vec<Block>) {
     }
 }
 
-fn blocks(said: Said, notes: &mut Notes) -> Vec<Block> {
-    let (role, maker) = (said.role, said.maker);
-    said.parts.into_iter().filter_map(|part| block(part, role, maker, notes)).collect()
+fn blocks(said: TurnParts, notes: &mut Notes) -> Vec<Block> {
+    let (role, provider) = (said.role, said.provider);
+    said.parts.into_iter().filter_map(|part| block(part, role, provider, notes)).collect()
 }
 
-fn block(part: Part, role: Role, maker: Option<Format>, notes: &mut Notes) -> Option<Block> {
+fn block(part: Part, role: Role, provider: Option<Format>, notes: &mut Notes) -> Option<Block> {
     let at = part.at;
-    let own = maker.is_none_or(|maker| maker == Format::Anthropic);
+    let own = provider.is_none_or(|provider| provider == Format::Anthropic);
     let json = match part.what {
-        What::Text(said) => text(&said),
-        What::Summary(said) => text(&summary_text(&said)),
-        What::Call(call) => object([
+        PartKind::Text(said) => text(&said),
+        PartKind::Summary(said) => text(&labeled_summary(&said)),
+        PartKind::Call(call) => object([
             ("type", "tool_use".into()),
             ("id", call.wire_id.into()),
             ("name", call.name.into()),
             ("input", call.parameters),
         ]),
-        What::Thinking { text, signature: Some(signature) } if own && role == Role::Assistant => {
+        PartKind::Thinking { text, signature: Some(signature) }
+            if own && role == Role::Assistant =>
+        {
             object([
                 ("type", "thinking".into()),
                 ("thinking", text.into()),
                 ("signature", signature.into()),
             ])
         }
-        What::Thinking { signature, .. } => {
+        PartKind::Thinking { signature, .. } => {
             let why = match signature {
                 Some(_) => "its signature is another provider's",
                 None => "thinking without a signature is refused",
@@ -120,14 +122,16 @@ fn block(part: Part, role: Role, maker: Option<Format>, notes: &mut Notes) -> Op
             notes.left_out(at, "thinking", why);
             return None;
         }
-        What::Other { kind, json } if kind == "redacted_thinking" && role == Role::Assistant => {
+        PartKind::Other { kind, json }
+            if kind == "redacted_thinking" && role == Role::Assistant =>
+        {
             json
         }
-        What::Other { kind, .. } => {
+        PartKind::Other { kind, .. } => {
             notes.left_out(at, format!("a block of type `{kind}`"), NO_FORM);
             return None;
         }
-        What::Media(media) => {
+        PartKind::Media(media) => {
             if let Some(said) = media.as_text() {
                 notes.changed(at, media.describe(), "it is written as text");
                 text(&said)
@@ -175,13 +179,13 @@ fn calls_last(blocks: Vec<Block>, notes: &mut Notes) -> Vec<Block> {
     let in_order = blocks.is_sorted_by_key(is_call);
     let (calls, mut blocks): (Vec<Block>, Vec<Block>) = blocks.into_iter().partition(is_call);
     if !in_order && let Some(call) = calls.first() {
-        notes.changed(Place::turn(call.at.turn), "the order of blocks", "calls come last");
+        notes.changed(BlockRef::turn(call.at.turn), "the order of blocks", "calls come last");
     }
     blocks.extend(calls);
     blocks
 }
 
-fn result(answer: Answer, notes: &mut Notes) -> Block {
+fn result(answer: ToolResult, notes: &mut Notes) -> Block {
     let parts = answer.parts.into_iter();
     let blocks = parts.filter_map(|part| block(part, Role::Tool, None, notes));
     let mut blocks: Vec<Json> = blocks.map(|block| block.json).collect();
@@ -221,7 +225,7 @@ fn end(messages: &mut [Message], notes: &mut Notes) {
         return;
     };
     let Some(block) = last.blocks.last_mut() else { return };
-    notes.kept(Place::turn(block.at.turn), "the last turn", alternating::LAST_IS_ASSISTANT);
+    notes.kept(BlockRef::turn(block.at.turn), "the last turn", alternating::LAST_IS_ASSISTANT);
     let said = block.json.get("text").and_then(Json::as_str);
     if let Some(said) = said.filter(|said| said.trim_end() != *said) {
         block.json = text(said.trim_end());

@@ -19,7 +19,7 @@ pub enum RenderError {
     TooLong {
         /// The limit.
         limit: u64,
-        /// What would do.
+        /// PartKind would do.
         needed: u64,
     },
     /// The path could not be read.
@@ -30,7 +30,7 @@ pub enum RenderError {
     Corrupt {
         /// The turn.
         turn: TurnId,
-        /// What the reader said.
+        /// PartKind the reader said.
         error: JsonError,
     },
 }

@@ -1,7 +1,7 @@
 //! Gemini's `generateContent`: `systemInstruction` and `contents`.
 //!
 //! Two roles, `user` and `model`, that alternate, the user's first. Calls are `functionCall`
-//! parts; as many `functionResponse` parts follow at once, named after their functions. What the
+//! parts; as many `functionResponse` parts follow at once, named after their functions. PartKind the
 //! system says later is the user's, marked as what it is. Newer models want a signature with the
 //! first call of a step: the recorded one, or the one that is documented for calls that another
 //! model made.
@@ -9,10 +9,10 @@
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, Source};
-use super::notes::{Notes, Place};
-use super::script::{Part, Said, ToolCall, What, summary_text};
+use super::notes::{BlockRef, Notes};
+use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
+use super::turn_parts::{Part, PartKind, ToolCall, TurnParts, labeled_summary};
 use super::{Format, alternating};
 
 /// Documented for histories whose calls come without a signature of Gemini's.
@@ -24,28 +24,28 @@ struct Content {
     role: Role,
     parts: Vec<Json>,
     /// The turn that was added last.
-    at: Place,
+    at: BlockRef,
 }
 
-pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
+pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     let (system, steps) = alternating::leading_system(steps, notes);
     let mut contents: Vec<Content> = Vec::new();
     for step in steps {
         match step {
-            Step::Say(said) => {
+            RequestStep::Say(said) => {
                 let said = alternating::system_as_user(said, notes);
-                let (role, at) = (said.role, Place::turn(said.turn));
+                let (role, at) = (said.role, BlockRef::turn(said.turn));
                 push(&mut contents, role, at, parts(said, notes));
             }
-            Step::Exchange { asks, answers } => {
-                let at = Place::turn(asks.turn);
+            RequestStep::Exchange { asks, answers } => {
+                let at = BlockRef::turn(asks.turn);
                 push(&mut contents, Role::Assistant, at, parts(asks, notes));
                 push(&mut contents, Role::User, at, results(answers, notes));
             }
         }
     }
     if contents.first().is_some_and(|first| first.role == Role::Assistant) {
-        let (role, at) = (Role::User, Place::default());
+        let (role, at) = (Role::User, BlockRef::default());
         contents.insert(0, Content { role, parts: vec![text(alternating::BEGINNING)], at });
         notes.added(at, "a user's message", alternating::FIRST_IS_USER);
     }
@@ -73,7 +73,7 @@ fn text(text: &str) -> Json {
     object([("text", text.into())])
 }
 
-fn push(contents: &mut Vec<Content>, role: Role, at: Place, parts: Vec<Json>) {
+fn push(contents: &mut Vec<Content>, role: Role, at: BlockRef, parts: Vec<Json>) {
     if parts.is_empty() {
         return;
     }
@@ -86,21 +86,21 @@ fn push(contents: &mut Vec<Content>, role: Role, at: Place, parts: Vec<Json>) {
     }
 }
 
-fn parts(said: Said, notes: &mut Notes) -> Vec<Json> {
-    let own = said.maker == Some(Format::Gemini);
+fn parts(said: TurnParts, notes: &mut Notes) -> Vec<Json> {
+    let own = said.provider == Some(Format::Gemini);
     // A signature that was recorded with a thought belongs to the part behind it.
     let mut signature: Option<String> = None;
     let mut first_call = true;
     let mut written = Vec::with_capacity(said.parts.len());
     for part in said.parts {
         match part.what {
-            What::Thinking { signature: found, .. } => {
+            PartKind::Thinking { signature: found, .. } => {
                 if own {
                     signature = found.or(signature);
                 }
                 notes.left_out(part.at, "thinking", "Gemini takes none back, only its signature");
             }
-            What::Call(call) => {
+            PartKind::Call(call) => {
                 let found = call.signature.clone().filter(|_| own).or_else(|| signature.take());
                 let signature = match found {
                     None if first_call => {
@@ -128,9 +128,9 @@ fn parts(said: Said, notes: &mut Notes) -> Vec<Json> {
 /// A part that is no call and no thought.
 fn plain(part: Part, notes: &mut Notes) -> Option<Json> {
     match part.what {
-        What::Text(said) => Some(text(&said)),
-        What::Summary(said) => Some(text(&summary_text(&said))),
-        What::Media(media) => {
+        PartKind::Text(said) => Some(text(&said)),
+        PartKind::Summary(said) => Some(text(&labeled_summary(&said))),
+        PartKind::Media(media) => {
             if let Some(said) = media.as_text() {
                 notes.changed(part.at, media.describe(), "it is written as text");
                 return Some(text(&said));
@@ -141,16 +141,16 @@ fn plain(part: Part, notes: &mut Notes) -> Option<Json> {
             }
             json
         }
-        What::Other { kind, .. } => {
+        PartKind::Other { kind, .. } => {
             notes.left_out(part.at, format!("a block of type `{kind}`"), NO_FORM);
             None
         }
-        What::Thinking { .. } => {
+        PartKind::Thinking { .. } => {
             notes.left_out(part.at, "thinking", NO_FORM);
             None
         }
         // Only the assistant calls, and its calls are written above.
-        What::Call(_) => None,
+        PartKind::Call(_) => None,
     }
 }
 
@@ -184,7 +184,7 @@ fn function_call(call: ToolCall, signature: Option<String>) -> Json {
 }
 
 /// The responses of a step, then whatever of them is not text.
-fn results(answers: Vec<Answer>, notes: &mut Notes) -> Vec<Json> {
+fn results(answers: Vec<ToolResult>, notes: &mut Notes) -> Vec<Json> {
     let mut responses = Vec::with_capacity(answers.len());
     let mut media = Vec::new();
     for answer in answers {

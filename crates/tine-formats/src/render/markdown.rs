@@ -2,7 +2,7 @@
 //!
 //! One heading for each turn, texts as they are, thinking as a quotation, calls and results in
 //! fences that nothing inside can close. Nothing is paired, moved or closed: this is not sent to
-//! anybody. Neighbours of one role are coalesced under one heading.
+//! anybody. Neighbours of one role are merged under one heading.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use tine_core::Role;
 
 use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
-use super::script::{Part, Said, Script, What, summary_text};
+use super::turn_parts::{ParsedTurns, Part, PartKind, TurnParts, labeled_summary};
 
-pub(super) fn write(script: &Script, notes: &mut Notes) -> String {
+pub(super) fn write(script: &ParsedTurns, notes: &mut Notes) -> String {
     let mut out = String::new();
-    let mut before: Option<&Said> = None;
+    let mut before: Option<&TurnParts> = None;
     for said in &script.said {
         let goes_on = before.is_some_and(|it| it.role == said.role && it.is_text())
             && said.is_text()
@@ -38,7 +38,7 @@ pub(super) fn write(script: &Script, notes: &mut Notes) -> String {
     out
 }
 
-fn heading(said: &Said) -> String {
+fn heading(said: &TurnParts) -> String {
     match (&said.answers, said.role) {
         (Some(call), _) => format!("## Result of {}", code(call)),
         (None, Role::System) => "## System".to_owned(),
@@ -47,7 +47,7 @@ fn heading(said: &Said) -> String {
     }
 }
 
-fn write_parts(out: &mut String, said: &Said, goes_on: bool, notes: &mut Notes) {
+fn write_parts(out: &mut String, said: &TurnParts, goes_on: bool, notes: &mut Notes) {
     let mut apart = !goes_on;
     for part in &said.parts {
         if apart {
@@ -59,18 +59,18 @@ fn write_parts(out: &mut String, said: &Said, goes_on: bool, notes: &mut Notes) 
     }
 }
 
-fn write_part(out: &mut String, said: &Said, part: &Part, notes: &mut Notes) {
+fn write_part(out: &mut String, said: &TurnParts, part: &Part, notes: &mut Notes) {
     match &part.what {
-        What::Text(text) if said.role == Role::Tool => out.push_str(&fenced("", text)),
-        What::Text(text) => out.push_str(text),
-        What::Summary(text) => out.push_str(&summary_text(text)),
-        What::Thinking { text, .. } => out.push_str(&quoted(text)),
-        What::Call(call) => {
+        PartKind::Text(text) if said.role == Role::Tool => out.push_str(&fenced("", text)),
+        PartKind::Text(text) => out.push_str(text),
+        PartKind::Summary(text) => out.push_str(&labeled_summary(text)),
+        PartKind::Thinking { text, .. } => out.push_str(&quoted(text)),
+        PartKind::Call(call) => {
             let parameters = fenced("json", &call.parameters.to_canonical());
             let _ = write!(out, "**Call {}** {}\n\n{parameters}", code(&call.id), code(&call.name));
         }
-        What::Media(media) => write_media(out, part, media, notes),
-        What::Other { kind, json } => {
+        PartKind::Media(media) => write_media(out, part, media, notes),
+        PartKind::Other { kind, json } => {
             let _ =
                 write!(out, "**Block** {}\n\n{}", code(kind), fenced("json", &json.to_canonical()));
         }

@@ -1,13 +1,13 @@
 //! A path as the request of a provider, ready to send, or as Markdown.
 //!
-//! A rendering is made in three steps: `script` reads turns into parts that no provider has a say in;
-//! `exchange` puts every tool result behind its call and coalesces; and one module for each
-//! provider writes what its interface takes. `tail` repeats this for ever longer ends of a path,
+//! A rendering is made in three steps: `turn_parts` reads turns into parts that no provider has a say in;
+//! `tool_calls` puts every tool result behind its call and coalesces; and one module for each
+//! provider writes what its interface takes. `token_budget` repeats this for ever longer ends of a path,
 //! to find the longest that fits; `path_end` reads them from the tip.
 //!
 //! Invariants:
 //!
-//! - What a provider is known to refuse is not written: see `docs/rendering.md` for the rules.
+//! - PartKind a provider is known to refuse is not written: see `docs/rendering.md` for the rules.
 //! - Nothing is dropped silently. Whatever is left out, changed or added has a [`Note`].
 //! - A rendering is a function of the path and the [`Options`]: the same bytes each time.
 //!
@@ -17,7 +17,6 @@
 mod alternating;
 mod anthropic;
 mod error;
-mod exchange;
 mod gemini;
 mod json;
 mod markdown;
@@ -25,9 +24,12 @@ mod media;
 mod notes;
 mod openai;
 mod path_end;
-mod script;
-mod tail;
 mod tine;
+mod token_budget;
+mod tool_calls;
+mod turn_parts;
+
+pub(crate) use turn_parts::summary_text;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,7 +42,7 @@ pub use notes::{Note, NoteKind};
 
 use notes::Notes;
 
-/// What a path is rendered as.
+/// PartKind a path is rendered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Canonical messages.
@@ -77,7 +79,7 @@ impl Format {
     }
 }
 
-/// What becomes of tool calls that have no result on the path.
+/// PartKind becomes of tool calls that have no result on the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenCalls {
     /// They get a result that says so, and a note.
@@ -123,12 +125,12 @@ impl std::fmt::Debug for Budget<'_> {
     }
 }
 
-/// What to render, and how.
+/// PartKind to render, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// As what.
     pub format: Format,
-    /// What becomes of open tool calls.
+    /// PartKind becomes of open tool calls.
     pub open_calls: OpenCalls,
     /// Whether the root's system prompt is written.
     pub system: bool,
@@ -143,7 +145,7 @@ impl Options<'_> {
     }
 }
 
-/// What a rendering is made of.
+/// PartKind a rendering is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendered {
     /// The part of a provider's request that holds the conversation.
@@ -227,8 +229,10 @@ pub fn whole_path(
 /// ```
 pub fn render(path: &PathPage, options: &Options<'_>) -> Result<Rendering, RenderError> {
     match options.budget {
-        Some(budget) => tail::fitting(&mut path_end::PathEnd::whole(path)?, options, budget),
-        None => write(path, options, &tail::Cut::none()),
+        Some(budget) => {
+            token_budget::longest_that_fits(&mut path_end::PathEnd::whole(path)?, options, budget)
+        }
+        None => write(path, options, &token_budget::PathCut::none()),
     }
 }
 
@@ -246,7 +250,7 @@ pub fn render_path(
     match options.budget {
         Some(budget) if query.cursor.is_none() => {
             let mut end = path_end::PathEnd::read(engine, call, query, budget)?;
-            tail::fitting(&mut end, options, budget)
+            token_budget::longest_that_fits(&mut end, options, budget)
         }
         _ => render(&whole_path(engine, call, query)?, options),
     }
@@ -256,32 +260,32 @@ pub fn render_path(
 fn write(
     path: &PathPage,
     options: &Options<'_>,
-    cut: &tail::Cut,
+    cut: &token_budget::PathCut,
 ) -> Result<Rendering, RenderError> {
     let mut notes = Notes::default();
-    let script = script::read(path, options, cut, &mut notes)?;
+    let script = turn_parts::read(path, options, cut, &mut notes)?;
     let rendered = match options.format {
         Format::Tine => {
-            exchange::refuse_open(&script, options.open_calls)?;
+            tool_calls::check_open_calls(&script, options.open_calls)?;
             // Blocks are passed on as they are, whatever a provider would make of them.
             notes = Notes::default();
             cut.note(path, &mut notes);
             Rendered::Request(tine::write(path, options, cut, &mut notes)?)
         }
         Format::Markdown => {
-            exchange::refuse_open(&script, options.open_calls)?;
+            tool_calls::check_open_calls(&script, options.open_calls)?;
             Rendered::Text(markdown::write(&script, &mut notes))
         }
         Format::OpenAi => {
-            let steps = exchange::steps(script, options, &mut notes)?;
+            let steps = tool_calls::steps(script, options, &mut notes)?;
             Rendered::Request(openai::write(steps, &mut notes))
         }
         Format::Anthropic => {
-            let steps = exchange::steps(script, options, &mut notes)?;
+            let steps = tool_calls::steps(script, options, &mut notes)?;
             Rendered::Request(anthropic::write(steps, &mut notes))
         }
         Format::Gemini => {
-            let steps = exchange::steps(script, options, &mut notes)?;
+            let steps = tool_calls::steps(script, options, &mut notes)?;
             Rendered::Request(gemini::write(steps, &mut notes))
         }
     };
@@ -289,7 +293,7 @@ fn write(
         let list = request.get("messages").or_else(|| request.get("contents"));
         if list.and_then(Json::as_array).is_none_or(<[Json]>::is_empty) {
             let why = "providers want at least one";
-            notes.kept(notes::Place::default(), "a request without messages", why);
+            notes.kept(notes::BlockRef::default(), "a request without messages", why);
         }
     }
     Ok(Rendering {

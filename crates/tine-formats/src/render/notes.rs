@@ -1,4 +1,4 @@
-//! What a rendering did not take over as it is, and why.
+//! PartKind a rendering did not take over as it is, and why.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 use tine_api::PathPage;
 use tine_core::TurnId;
 
-use super::tail::Cut;
+use super::token_budget::PathCut;
 
-/// What was done.
+/// PartKind was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline, with = "String")]
@@ -45,7 +45,7 @@ pub struct Note {
     /// The block of that turn, from 0, if the note is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
-    /// What was done.
+    /// PartKind was done.
     pub kind: NoteKind,
     /// To what.
     pub what: String,
@@ -55,14 +55,14 @@ pub struct Note {
 
 /// A turn, and a block of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockRef {
     pub turn: Option<TurnId>,
     pub block: Option<usize>,
 }
 
-impl Place {
+impl BlockRef {
     pub(super) fn turn(turn: Option<TurnId>) -> Self {
-        Place { turn, block: None }
+        BlockRef { turn, block: None }
     }
 }
 
@@ -71,28 +71,38 @@ impl Place {
 pub(super) struct Notes(Vec<Note>);
 
 impl Notes {
-    pub(super) fn left_out(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn left_out(
+        &mut self,
+        at: BlockRef,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
         self.add(NoteKind::LeftOut, at, what.into(), why.into());
     }
 
-    pub(super) fn changed(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn changed(
+        &mut self,
+        at: BlockRef,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
         self.add(NoteKind::Changed, at, what.into(), why.into());
     }
 
-    pub(super) fn added(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn added(&mut self, at: BlockRef, what: impl Into<String>, why: impl Into<String>) {
         self.add(NoteKind::Added, at, what.into(), why.into());
     }
 
-    pub(super) fn kept(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn kept(&mut self, at: BlockRef, what: impl Into<String>, why: impl Into<String>) {
         self.add(NoteKind::Kept, at, what.into(), why.into());
     }
 
-    fn add(&mut self, kind: NoteKind, at: Place, what: String, why: String) {
+    fn add(&mut self, kind: NoteKind, at: BlockRef, what: String, why: String) {
         self.0.push(Note { turn: at.turn, block: at.block, kind, what, why });
     }
 
     /// The notes in the order of the path; those on no turn come first.
-    pub(super) fn into_vec(self, path: &PathPage, cut: &Cut) -> Vec<Note> {
+    pub(super) fn into_vec(self, path: &PathPage, cut: &PathCut) -> Vec<Note> {
         let mut notes = self.0;
         if notes.len() > 1 {
             // A summary that was moved can be from a turn before those of the page.

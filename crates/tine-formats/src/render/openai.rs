@@ -8,23 +8,23 @@
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, MediaKind, Source};
 use super::notes::Notes;
-use super::script::{Part, Said, What, summary_text};
+use super::tool_calls::{NO_OUTPUT, RequestStep, ToolResult};
+use super::turn_parts::{Part, PartKind, TurnParts, labeled_summary};
 
-pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
+pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     let mut messages = Vec::new();
     for step in steps {
         match step {
-            Step::Say(said) => {
+            RequestStep::Say(said) => {
                 let role = said.role;
                 let content = content(said.parts, role, notes);
                 if !content.is_empty() {
                     messages.push(message(role.as_str(), body(content)));
                 }
             }
-            Step::Exchange { asks, answers } => {
+            RequestStep::Exchange { asks, answers } => {
                 messages.push(calls(asks, notes));
                 messages.extend(answers.into_iter().map(|answer| result(answer, notes)));
             }
@@ -54,12 +54,12 @@ fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
     let mut written = Vec::with_capacity(parts.len());
     for part in parts {
         match part.what {
-            What::Text(said) => written.push(text(&said)),
-            What::Summary(said) => written.push(text(&summary_text(&said))),
-            What::Thinking { .. } => {
+            PartKind::Text(said) => written.push(text(&said)),
+            PartKind::Summary(said) => written.push(text(&labeled_summary(&said))),
+            PartKind::Thinking { .. } => {
                 notes.left_out(part.at, "thinking", "chat completions take none back");
             }
-            What::Media(media) => match (media.as_text(), role) {
+            PartKind::Media(media) => match (media.as_text(), role) {
                 (Some(said), _) => {
                     notes.changed(part.at, media.describe(), "it is written as text");
                     written.push(text(&said));
@@ -73,10 +73,10 @@ fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
                     notes.left_out(part.at, media.describe(), why);
                 }
             },
-            What::Other { kind, .. } => {
+            PartKind::Other { kind, .. } => {
                 notes.left_out(part.at, format!("a block of type `{kind}`"), NO_FORM);
             }
-            What::Call(_) => {}
+            PartKind::Call(_) => {}
         }
     }
     written
@@ -117,9 +117,9 @@ fn attached(media: &Media) -> Option<Json> {
 }
 
 /// An assistant's message with calls.
-fn calls(asks: Said, notes: &mut Notes) -> Json {
+fn calls(asks: TurnParts, notes: &mut Notes) -> Json {
     let call = |part: &Part| match &part.what {
-        What::Call(call) => Some(object([
+        PartKind::Call(call) => Some(object([
             ("id", call.wire_id.as_str().into()),
             ("type", "function".into()),
             (
@@ -138,7 +138,7 @@ fn calls(asks: Said, notes: &mut Notes) -> Json {
     object([("role", "assistant".into()), ("content", content), ("tool_calls", Json::Array(calls))])
 }
 
-fn result(answer: Answer, notes: &mut Notes) -> Json {
+fn result(answer: ToolResult, notes: &mut Notes) -> Json {
     let mut parts = content(answer.parts, Role::Tool, notes);
     if parts.is_empty() {
         parts.push(text(NO_OUTPUT));

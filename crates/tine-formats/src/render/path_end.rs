@@ -14,8 +14,8 @@ use tine_api::{Call, Operations, PathPage, PathQuery, Selection, TurnView};
 use tine_core::{Json, Reference, Role, TurnHash, TurnId};
 use tine_store::Content;
 
-use super::tail::{Cut, MovedSummary};
-use super::{Budget, RenderError, script, whole_path};
+use super::token_budget::{MovedSummary, PathCut};
+use super::{Budget, RenderError, turn_parts, whole_path};
 
 /// The turns in the first page. Each further one has twice as many, up to [`LONGEST_PAGE`].
 const FIRST_PAGE: usize = 64;
@@ -24,14 +24,14 @@ const LONGEST_PAGE: usize = 1024;
 /// Bytes of content that are held for each token that may be rendered.
 const HELD_BYTES_PER_TOKEN: u64 = 8;
 
-/// What the rules for cutting a path need to know of a turn.
+/// PartKind the rules for cutting a path need to know of a turn.
 pub(super) struct TurnFacts {
     pub id: TurnId,
     hash: TurnHash,
     part_of: Option<TurnId>,
     pub role: Role,
     pub continues: Option<TurnId>,
-    /// The call whose result it is. What is left of an erased result answers nothing.
+    /// The call whose result it is. PartKind is left of an erased result answers nothing.
     pub answers: Option<String>,
     /// The calls that it makes.
     pub calls: Vec<String>,
@@ -60,7 +60,7 @@ impl TurnFacts {
                     calls.push(id.to_owned());
                 }
                 Some("summary") => {
-                    if let Some(text) = script::summary(&json).map(str::to_owned) {
+                    if let Some(text) = turn_parts::summary_text(&json).map(str::to_owned) {
                         summaries.push(SummaryBlock { block, text, json });
                     }
                 }
@@ -89,7 +89,7 @@ pub(super) struct PathEnd<'a> {
     facts: VecDeque<TurnFacts>,
     /// Where the path is read from; `None` if it was in memory.
     rest: Option<Rest<'a>>,
-    /// What follows from the facts; found again when more is read.
+    /// PartKind follows from the facts; found again when more is read.
     summaries: Option<Summaries>,
 }
 
@@ -174,7 +174,7 @@ impl<'a> PathEnd<'a> {
     }
 
     /// Returns the cut that leaves so many turns of the path, and holds those.
-    pub(super) fn cut(&mut self, kept: usize) -> Result<Cut, RenderError> {
+    pub(super) fn cut(&mut self, kept: usize) -> Result<PathCut, RenderError> {
         if self.page.turns.len() < kept
             && let Some(rest) = &self.rest
         {
@@ -315,8 +315,8 @@ impl Summaries {
     }
 
     /// Returns the cut that begins at a turn of the page, with what stands for the turns before.
-    fn cut(&self, start: usize, turns_cut: usize) -> Cut {
-        let mut cut = Cut { start, turns_cut, ..Cut::none() };
+    fn cut(&self, start: usize, turns_cut: usize) -> PathCut {
+        let mut cut = PathCut { start, turns_cut, ..PathCut::none() };
         let mut covered: Vec<usize> = Vec::new();
         let concerned = |it: &&Summary| it.covers.first().is_some_and(|first| *first < turns_cut);
         // A later summary that stands for the turn of an earlier one replaces it.

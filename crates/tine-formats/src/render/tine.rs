@@ -5,14 +5,14 @@ use tine_core::json::{Object, object};
 use tine_core::{Json, Status};
 use tine_store::Content;
 
-use super::notes::{Notes, Place};
-use super::tail::Cut;
+use super::notes::{BlockRef, Notes};
+use super::token_budget::PathCut;
 use super::{Options, RenderError};
 
 pub(super) fn write(
     path: &PathPage,
     options: &Options<'_>,
-    cut: &Cut,
+    cut: &PathCut,
     notes: &mut Notes,
 ) -> Result<Json, RenderError> {
     let mut messages = Vec::new();
@@ -31,10 +31,10 @@ pub(super) fn write(
 }
 
 /// A turn as a message; nothing, when all that it says was erased or moved to the front.
-fn message(turn: &TurnView, cut: &Cut, notes: &mut Notes) -> Result<Option<Json>, RenderError> {
+fn message(turn: &TurnView, cut: &PathCut, notes: &mut Notes) -> Result<Option<Json>, RenderError> {
     let Content::Kept(body) = &turn.content else {
         let what = format!("the {} turn", turn.role.as_str());
-        notes.left_out(Place::turn(Some(turn.id)), what, "it is purged");
+        notes.left_out(BlockRef::turn(Some(turn.id)), what, "it is purged");
         return Ok(None);
     };
     let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;

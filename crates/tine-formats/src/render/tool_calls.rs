@@ -11,16 +11,16 @@ use std::collections::{HashMap, HashSet};
 
 use tine_core::{Digest, Role, TurnId};
 
-use super::notes::{Notes, Place};
-use super::script::{Part, Said, Script, ToolCall, What};
+use super::notes::{BlockRef, Notes};
+use super::turn_parts::{ParsedTurns, Part, PartKind, ToolCall, TurnParts};
 use tine_api::TurnOpenCalls;
 
 use super::{Format, OpenCalls, Options, RenderError};
 
-/// What a call without a result is answered with.
+/// PartKind a call without a result is answered with.
 pub(super) const NO_RESULT: &str = "No result was recorded for this call.";
 
-/// What stands for a result that says nothing.
+/// PartKind stands for a result that says nothing.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
 /// Letters that every provider takes in the id of a call, and how many of them.
@@ -30,16 +30,16 @@ const ID_LENGTH: usize = 40;
 const NAME_LENGTH: usize = 64;
 
 /// One step of a conversation.
-pub(super) enum Step {
+pub(super) enum RequestStep {
     /// Somebody says something; no calls.
-    Say(Said),
+    Say(TurnParts),
     /// The assistant calls tools, and they answer.
-    Exchange { asks: Said, answers: Vec<Answer> },
+    Exchange { asks: TurnParts, answers: Vec<ToolResult> },
 }
 
 /// The result of one call.
-pub(super) struct Answer {
-    pub at: Place,
+pub(super) struct ToolResult {
+    pub at: BlockRef,
     pub wire_id: String,
     /// The function's name, as in the call.
     pub name: String,
@@ -50,31 +50,33 @@ pub(super) struct Answer {
 
 /// The steps of a script, in an order that every provider takes.
 pub(super) fn steps(
-    script: Script,
+    script: ParsedTurns,
     options: &Options<'_>,
     notes: &mut Notes,
-) -> Result<Vec<Step>, RenderError> {
-    let mut pairing = Pairing::new(options.format);
+) -> Result<Vec<RequestStep>, RenderError> {
+    let mut pairing = CallPairing::new(options.format);
     for said in script.said {
         match said.role {
-            Role::Assistant if said.has_calls() => pairing.ask(said, notes),
-            Role::Tool => pairing.answer(said, notes),
-            Role::User | Role::Assistant | Role::System => pairing.steps.push(Step::Say(said)),
+            Role::Assistant if said.has_calls() => pairing.add_calls(said, notes),
+            Role::Tool => pairing.add_result(said, notes),
+            Role::User | Role::Assistant | Role::System => {
+                pairing.steps.push(RequestStep::Say(said))
+            }
         }
     }
     pairing.finish(options.open_calls, notes)?;
-    Ok(coalesced(pairing.steps, notes))
+    Ok(merge_adjacent_texts(pairing.steps, notes))
 }
 
 /// Refuses open calls for formats that need no pairing, when they are to be reported.
-pub(super) fn refuse_open(script: &Script, choice: OpenCalls) -> Result<(), RenderError> {
+pub(super) fn check_open_calls(script: &ParsedTurns, choice: OpenCalls) -> Result<(), RenderError> {
     if choice != OpenCalls::Report {
         return Ok(());
     }
     let mut open: Vec<(TurnId, &str)> = Vec::new();
     for said in &script.said {
         for part in &said.parts {
-            if let (What::Call(call), Some(turn)) = (&part.what, said.turn) {
+            if let (PartKind::Call(call), Some(turn)) = (&part.what, said.turn) {
                 open.push((turn, &call.id));
             }
         }
@@ -98,56 +100,56 @@ fn report(open: impl Iterator<Item = (TurnId, String)>) -> Result<(), RenderErro
     if found.is_empty() { Ok(()) } else { Err(RenderError::OpenCalls(found)) }
 }
 
-struct Pairing {
+struct CallPairing {
     format: Format,
-    steps: Vec<Step>,
+    steps: Vec<RequestStep>,
     /// By the id that the path has; the newest last.
-    open: HashMap<String, Vec<OpenAsk>>,
+    open: HashMap<String, Vec<OpenCall>>,
     used_ids: HashSet<String>,
 }
 
 /// A call that waits for its result.
-struct OpenAsk {
+struct OpenCall {
     step: usize,
     wire_id: String,
     name: String,
 }
 
-impl Pairing {
+impl CallPairing {
     fn new(format: Format) -> Self {
         let (open, used_ids) = (HashMap::new(), HashSet::new());
-        Pairing { format, steps: Vec::new(), open, used_ids }
+        CallPairing { format, steps: Vec::new(), open, used_ids }
     }
 
-    fn ask(&mut self, said: Said, notes: &mut Notes) {
+    fn add_calls(&mut self, said: TurnParts, notes: &mut Notes) {
         let mut said = said;
-        let at = Place::turn(said.turn);
+        let at = BlockRef::turn(said.turn);
         let last = self.steps.len().checked_sub(1);
         // Some clients record each call of one answer as a turn of its own.
         let joins = match self.steps.last_mut() {
-            Some(Step::Exchange { answers, .. }) if answers.is_empty() => last,
+            Some(RequestStep::Exchange { answers, .. }) if answers.is_empty() => last,
             _ => None,
         };
         let step = joins.unwrap_or(self.steps.len());
         for part in &mut said.parts {
-            if let What::Call(call) = &mut part.what {
+            if let PartKind::Call(call) = &mut part.what {
                 self.name(call, part.at, notes);
-                let ask = OpenAsk { step, wire_id: call.wire_id.clone(), name: call.name.clone() };
+                let ask = OpenCall { step, wire_id: call.wire_id.clone(), name: call.name.clone() };
                 self.open.entry(call.id.clone()).or_default().push(ask);
             }
         }
         match self.steps.last_mut() {
-            Some(Step::Exchange { asks, .. }) if joins.is_some() => {
+            Some(RequestStep::Exchange { asks, .. }) if joins.is_some() => {
                 let why = "calls that follow each other without results are one turn's calls";
                 notes.changed(at, "a turn with tool calls, joined to the one before it", why);
                 asks.parts.append(&mut said.parts);
             }
-            _ => self.steps.push(Step::Exchange { asks: said, answers: Vec::new() }),
+            _ => self.steps.push(RequestStep::Exchange { asks: said, answers: Vec::new() }),
         }
     }
 
     /// Gives a call an id and a name that the provider takes.
-    fn name(&mut self, call: &mut ToolCall, at: Place, notes: &mut Notes) {
+    fn name(&mut self, call: &mut ToolCall, at: BlockRef, notes: &mut Notes) {
         call.wire_id = wire_id(&call.id, &mut self.used_ids);
         if call.wire_id != call.id {
             let why = format!(
@@ -166,13 +168,13 @@ impl Pairing {
         }
     }
 
-    fn answer(&mut self, said: Said, notes: &mut Notes) {
+    fn add_result(&mut self, said: TurnParts, notes: &mut Notes) {
         let id = said.answers.clone().unwrap_or_default();
-        let place = Place::turn(said.turn);
+        let place = BlockRef::turn(said.turn);
         let Some(ask) = self.open.get_mut(&id).and_then(Vec::pop) else {
             let why = "there is no such call before it; it is written as the user's";
             notes.changed(place, format!("the result of the call `{id}`"), why);
-            self.steps.push(Step::Say(orphan(said, &id)));
+            self.steps.push(RequestStep::Say(unmatched_result(said, &id)));
             return;
         };
         if ask.step + 1 < self.steps.len() {
@@ -180,9 +182,10 @@ impl Pairing {
             notes.changed(place, format!("the place of the result of the call `{id}`"), why);
         }
         let is_error = said.failed;
-        let parts = with_output(said.parts, place, notes);
-        let answer = Answer { at: place, wire_id: ask.wire_id, name: ask.name, parts, is_error };
-        if let Some(Step::Exchange { answers, .. }) = self.steps.get_mut(ask.step) {
+        let parts = non_empty_result(said.parts, place, notes);
+        let answer =
+            ToolResult { at: place, wire_id: ask.wire_id, name: ask.name, parts, is_error };
+        if let Some(RequestStep::Exchange { answers, .. }) = self.steps.get_mut(ask.step) {
             answers.push(answer);
         }
     }
@@ -190,9 +193,9 @@ impl Pairing {
     fn finish(&mut self, choice: OpenCalls, notes: &mut Notes) -> Result<(), RenderError> {
         let mut still_open: Vec<(TurnId, String)> = Vec::new();
         for step in &mut self.steps {
-            let Step::Exchange { asks, answers } = step else { continue };
+            let RequestStep::Exchange { asks, answers } = step else { continue };
             for part in &asks.parts {
-                let What::Call(call) = &part.what else { continue };
+                let PartKind::Call(call) = &part.what else { continue };
                 if answers.iter().any(|answer| answer.wire_id == call.wire_id) {
                     continue;
                 }
@@ -208,8 +211,8 @@ impl Pairing {
                         let what = format!("a result of {what}");
                         notes.added(part.at, what, "there is none on the path");
                         let at = part.at;
-                        let parts = vec![Part { at, what: What::Text(NO_RESULT.to_owned()) }];
-                        answers.push(Answer {
+                        let parts = vec![Part { at, what: PartKind::Text(NO_RESULT.to_owned()) }];
+                        answers.push(ToolResult {
                             at,
                             wire_id: call.wire_id.clone(),
                             name: call.name.clone(),
@@ -225,27 +228,27 @@ impl Pairing {
 }
 
 /// A result without its call, as something that the user said.
-fn orphan(said: Said, id: &str) -> Said {
+fn unmatched_result(said: TurnParts, id: &str) -> TurnParts {
     let heading = format!("[Result of the tool call {id}]");
     let mut parts = said.parts;
     match parts.first_mut() {
-        Some(Part { what: What::Text(text), .. }) => *text = format!("{heading}\n\n{text}"),
+        Some(Part { what: PartKind::Text(text), .. }) => *text = format!("{heading}\n\n{text}"),
         _ => {
-            let at = Place::turn(said.turn);
-            parts.insert(0, Part { at, what: What::Text(heading) });
+            let at = BlockRef::turn(said.turn);
+            parts.insert(0, Part { at, what: PartKind::Text(heading) });
         }
     }
-    Said { role: Role::User, parts, answers: None, joins: false, ..said }
+    TurnParts { role: Role::User, parts, answers: None, joins: false, ..said }
 }
 
 /// The parts of a result; one that is blank says so, since providers refuse empty texts.
-fn with_output(parts: Vec<Part>, place: Place, notes: &mut Notes) -> Vec<Part> {
-    let blank = |part: &Part| matches!(&part.what, What::Text(text) if text.trim().is_empty());
+fn non_empty_result(parts: Vec<Part>, place: BlockRef, notes: &mut Notes) -> Vec<Part> {
+    let blank = |part: &Part| matches!(&part.what, PartKind::Text(text) if text.trim().is_empty());
     let (blanks, mut parts): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(blank);
     if parts.is_empty() {
         let why = format!("providers refuse an empty text; it says {NO_OUTPUT}");
         notes.changed(place, "a result without any text", why);
-        parts.push(Part { at: place, what: What::Text(NO_OUTPUT.to_owned()) });
+        parts.push(Part { at: place, what: PartKind::Text(NO_OUTPUT.to_owned()) });
     } else {
         for blank in blanks {
             notes.left_out(blank.at, "a blank text", "providers refuse it");
@@ -255,47 +258,47 @@ fn with_output(parts: Vec<Part>, place: Place, notes: &mut Notes) -> Vec<Part> {
 }
 
 /// Joins neighbours and leaves blank texts out.
-fn coalesced(steps: Vec<Step>, notes: &mut Notes) -> Vec<Step> {
-    let mut joined: Vec<Step> = Vec::with_capacity(steps.len());
+fn merge_adjacent_texts(steps: Vec<RequestStep>, notes: &mut Notes) -> Vec<RequestStep> {
+    let mut joined: Vec<RequestStep> = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();
     while let Some(mut step) = steps.next() {
         // A part of a split text may be blank; joined to its neighbours it is not.
-        let in_split = matches!(&step, Step::Say(said) if said.joins)
-            || matches!(steps.peek(), Some(Step::Say(next)) if next.joins);
+        let in_split = matches!(&step, RequestStep::Say(said) if said.joins)
+            || matches!(steps.peek(), Some(RequestStep::Say(next)) if next.joins);
         if !in_split {
-            let (Step::Say(said) | Step::Exchange { asks: said, .. }) = &mut step;
-            without_blanks(said, notes);
+            let (RequestStep::Say(said) | RequestStep::Exchange { asks: said, .. }) = &mut step;
+            drop_blank_texts(said, notes);
         }
         match (joined.last_mut(), step) {
-            (Some(Step::Say(before)), Step::Say(said))
+            (Some(RequestStep::Say(before)), RequestStep::Say(said))
                 if before.role == said.role && before.is_text() && said.is_text() =>
             {
                 join(before, said);
             }
-            (_, Step::Say(mut said)) => {
+            (_, RequestStep::Say(mut said)) => {
                 if said.is_text() {
-                    merge_texts(&mut said);
+                    merge_text_parts(&mut said);
                 }
-                joined.push(Step::Say(said));
+                joined.push(RequestStep::Say(said));
             }
             (_, exchange) => joined.push(exchange),
         }
     }
     for step in &mut joined {
-        if let Step::Say(said) = step {
-            without_blanks(said, notes);
+        if let RequestStep::Say(said) = step {
+            drop_blank_texts(said, notes);
         }
     }
-    joined.retain(|step| !matches!(step, Step::Say(said) if said.parts.is_empty()));
+    joined.retain(|step| !matches!(step, RequestStep::Say(said) if said.parts.is_empty()));
     joined
 }
 
 /// The texts of one turn as one, joined by nothing.
-fn merge_texts(said: &mut Said) {
+fn merge_text_parts(said: &mut TurnParts) {
     let mut parts = std::mem::take(&mut said.parts).into_iter();
     let Some(mut first) = parts.next() else { return };
     for part in parts {
-        if let (What::Text(all), What::Text(more)) = (&mut first.what, part.what) {
+        if let (PartKind::Text(all), PartKind::Text(more)) = (&mut first.what, part.what) {
             all.push_str(&more);
             first.at.block = None;
         }
@@ -303,12 +306,12 @@ fn merge_texts(said: &mut Said) {
     said.parts.push(first);
 }
 
-fn join(before: &mut Said, said: Said) {
+fn join(before: &mut TurnParts, said: TurnParts) {
     let mut said = said;
-    merge_texts(&mut said);
-    let Some(Part { what: What::Text(more), .. }) = said.parts.pop() else { return };
+    merge_text_parts(&mut said);
+    let Some(Part { what: PartKind::Text(more), .. }) = said.parts.pop() else { return };
     match before.parts.last_mut() {
-        Some(Part { what: What::Text(all), at }) => {
+        Some(Part { what: PartKind::Text(all), at }) => {
             if !said.joins {
                 all.push_str("\n\n");
             }
@@ -316,15 +319,15 @@ fn join(before: &mut Said, said: Said) {
             at.block = None;
         }
         _ => {
-            let at = Place::turn(said.turn);
-            before.parts.push(Part { at, what: What::Text(more) });
+            let at = BlockRef::turn(said.turn);
+            before.parts.push(Part { at, what: PartKind::Text(more) });
         }
     }
 }
 
-fn without_blanks(said: &mut Said, notes: &mut Notes) {
+fn drop_blank_texts(said: &mut TurnParts, notes: &mut Notes) {
     said.parts.retain(|part| match &part.what {
-        What::Text(text) | What::Summary(text) if text.trim().is_empty() => {
+        PartKind::Text(text) | PartKind::Summary(text) if text.trim().is_empty() => {
             notes.left_out(part.at, "a blank text", "providers refuse it");
             false
         }
@@ -332,17 +335,18 @@ fn without_blanks(said: &mut Said, notes: &mut Notes) {
     });
 }
 
-fn plain(symbol: char) -> bool {
+fn is_id_char(symbol: char) -> bool {
     symbol.is_ascii_alphanumeric() || symbol == '_' || symbol == '-'
 }
 
 /// An id in the letters that every provider takes, not used before.
 fn wire_id(id: &str, used: &mut HashSet<String>) -> String {
-    let sound = !id.is_empty() && id.len() <= ID_LENGTH && id.chars().all(plain);
+    let sound = !id.is_empty() && id.len() <= ID_LENGTH && id.chars().all(is_id_char);
     if sound && used.insert(id.to_owned()) {
         return id.to_owned();
     }
-    let stem: String = id.chars().map(|it| if plain(it) { it } else { '_' }).take(24).collect();
+    let stem: String =
+        id.chars().map(|it| if is_id_char(it) { it } else { '_' }).take(24).collect();
     let mut round = 0_u64;
     loop {
         let digest = Digest::of(format!("{round}:{id}").as_bytes()).to_hex();
@@ -356,7 +360,7 @@ fn wire_id(id: &str, used: &mut HashSet<String>) -> String {
 
 fn wire_name(name: &str, format: Format) -> String {
     let mut made: String =
-        name.chars().map(|it| if plain(it) { it } else { '_' }).take(NAME_LENGTH).collect();
+        name.chars().map(|it| if is_id_char(it) { it } else { '_' }).take(NAME_LENGTH).collect();
     let begins_well = made.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     if format == Format::Gemini && !begins_well {
         made.insert(0, '_');

@@ -1,6 +1,6 @@
 //! Turns as parts that no provider has a say in yet.
 //!
-//! A block of a known type becomes a [`What`] of its own; all others stay what they are, for
+//! A block of a known type becomes a [`PartKind`] of its own; all others stay what they are, for
 //! each provider to pass on or to report. The root comes first, as something that the system
 //! said.
 
@@ -10,17 +10,17 @@ use tine_core::{Json, Role, Status, TurnId};
 use tine_store::Content;
 
 use super::media::{self, Media};
-use super::notes::{Notes, Place};
-use super::tail::Cut;
+use super::notes::{BlockRef, Notes};
+use super::token_budget::PathCut;
 use super::{Format, Options, RenderError};
 
 /// Everything that is to be rendered, in order.
-pub(super) struct Script {
-    pub said: Vec<Said>,
+pub(super) struct ParsedTurns {
+    pub said: Vec<TurnParts>,
 }
 
 /// One turn, or the root.
-pub(super) struct Said {
+pub(super) struct TurnParts {
     /// None for the root.
     pub turn: Option<TurnId>,
     pub role: Role,
@@ -32,16 +32,16 @@ pub(super) struct Said {
     /// Whether that call failed.
     pub failed: bool,
     /// Whose model said it, where that is known.
-    pub maker: Option<Format>,
+    pub provider: Option<Format>,
 }
 
 /// One block of a turn.
 pub(super) struct Part {
-    pub at: Place,
-    pub what: What,
+    pub at: BlockRef,
+    pub what: PartKind,
 }
 
-pub(super) enum What {
+pub(super) enum PartKind {
     Text(String),
     Thinking {
         text: String,
@@ -65,72 +65,80 @@ pub(super) struct ToolCall {
     pub wire_id: String,
     pub name: String,
     pub parameters: Json,
-    /// What a provider wants to see again with the call.
+    /// PartKind a provider wants to see again with the call.
     pub signature: Option<String>,
 }
 
-impl Said {
+impl TurnParts {
     /// Something that nobody said and a provider needs.
-    pub(super) fn made_up(turn: Option<TurnId>, role: Role, what: What) -> Self {
-        let parts = vec![Part { at: Place::turn(turn), what }];
-        Said { turn, role, joins: false, parts, answers: None, failed: false, maker: None }
+    pub(super) fn synthetic(turn: Option<TurnId>, role: Role, what: PartKind) -> Self {
+        let parts = vec![Part { at: BlockRef::turn(turn), what }];
+        TurnParts { turn, role, joins: false, parts, answers: None, failed: false, provider: None }
     }
 
     pub(super) fn is_text(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part.what, What::Text(_)))
+        self.parts.iter().all(|part| matches!(part.what, PartKind::Text(_)))
     }
 
     pub(super) fn has_calls(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part.what, What::Call(_)))
+        self.parts.iter().any(|part| matches!(part.what, PartKind::Call(_)))
     }
 }
 
 /// How a summary is told from what was said.
-pub(super) fn summary_text(text: &str) -> String {
+pub(super) fn labeled_summary(text: &str) -> String {
     format!("[Summary of earlier turns]\n\n{text}")
 }
 
 /// The text of a `summary` block.
-pub(super) fn summary(block: &Json) -> Option<&str> {
+pub(crate) fn summary_text(block: &Json) -> Option<&str> {
     ["text", "summary", "content"].iter().find_map(|name| block.get(name)).and_then(Json::as_str)
 }
 
 pub(super) fn read(
     path: &PathPage,
     options: &Options<'_>,
-    cut: &Cut,
+    cut: &PathCut,
     notes: &mut Notes,
-) -> Result<Script, RenderError> {
+) -> Result<ParsedTurns, RenderError> {
     let mut said = Vec::new();
     if options.system {
         match &path.root {
             Some(root) => {
                 if let Some(prompt) = &root.system_prompt {
-                    said.push(Said::made_up(None, Role::System, What::Text(prompt.clone())));
+                    said.push(TurnParts::synthetic(
+                        None,
+                        Role::System,
+                        PartKind::Text(prompt.clone()),
+                    ));
                 }
             }
-            None => notes.left_out(Place::default(), "the system prompt", "it is purged"),
+            None => notes.left_out(BlockRef::default(), "the system prompt", "it is purged"),
         }
     }
     cut.note(path, notes);
     for moved in &cut.summaries {
-        said.push(Said::made_up(Some(moved.turn), Role::User, What::Summary(moved.text.clone())));
+        said.push(TurnParts::synthetic(
+            Some(moved.turn),
+            Role::User,
+            PartKind::Summary(moved.text.clone()),
+        ));
     }
     for (index, turn) in path.turns.iter().enumerate().skip(cut.start) {
         let before = index.checked_sub(1).filter(|_| index > cut.start);
         let before = before.map(|before| path.turns[before].id);
         said.extend(read_turn(turn, before, cut, notes)?);
     }
-    Ok(Script { said })
+    Ok(ParsedTurns { said })
 }
 
 fn read_turn(
     turn: &TurnView,
     before: Option<TurnId>,
-    cut: &Cut,
+    cut: &PathCut,
     notes: &mut Notes,
-) -> Result<Option<Said>, RenderError> {
-    let place = Place::turn(Some(turn.id));
+) -> Result<Option<TurnParts>, RenderError> {
+    let place = BlockRef::turn(Some(turn.id));
     let Content::Kept(body) = &turn.content else {
         notes.left_out(place, format!("the {} turn", turn.role.as_str()), "it is purged");
         return Ok(None);
@@ -141,7 +149,7 @@ fn read_turn(
     let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;
     let mut parts = Vec::with_capacity(blocks.len());
     for (block, json) in blocks.into_iter().enumerate() {
-        let at = Place { block: Some(block), ..place };
+        let at = BlockRef { block: Some(block), ..place };
         if cut.has_moved(turn.id, block) {
             continue;
         }
@@ -151,25 +159,25 @@ fn read_turn(
         return Ok(None);
     }
     let info = turn.metadata.source_info.as_ref();
-    Ok(Some(Said {
+    Ok(Some(TurnParts {
         turn: Some(turn.id),
         role: turn.role,
         joins: turn.continues.is_some() && turn.continues == before,
         parts,
         answers: turn.tool_call_id.clone(),
         failed: info.and_then(|info| info.get("is_error")).and_then(Json::as_bool) == Some(true),
-        maker: info.and_then(maker),
+        provider: info.and_then(provider),
     }))
 }
 
-fn read_block(json: Json, at: Place, notes: &mut Notes) -> What {
+fn read_block(json: Json, at: BlockRef, notes: &mut Notes) -> PartKind {
     let member = |name: &str| json.get(name).and_then(Json::as_str).map(str::to_owned);
     let kind = member("type").unwrap_or_default();
-    let (what, known): (What, &[&str]) = match kind.as_str() {
-        "text" => (What::Text(member("text").unwrap_or_default()), &["text"]),
+    let (what, known): (PartKind, &[&str]) = match kind.as_str() {
+        "text" => (PartKind::Text(member("text").unwrap_or_default()), &["text"]),
         "thinking" => {
             let text = member("text").unwrap_or_default();
-            (What::Thinking { text, signature: member("signature") }, &["text", "signature"])
+            (PartKind::Thinking { text, signature: member("signature") }, &["text", "signature"])
         }
         "tool-use" => {
             let signatures = ["signature", "thought_signature", "thoughtSignature"];
@@ -182,15 +190,15 @@ fn read_block(json: Json, at: Place, notes: &mut Notes) -> What {
             };
             let known =
                 &["id", "name", "parameters", "signature", "thought_signature", "thoughtSignature"];
-            (What::Call(call), known)
+            (PartKind::Call(call), known)
         }
-        "summary" if summary(&json).is_some() => {
-            return What::Summary(summary(&json).unwrap_or_default().to_owned());
+        "summary" if summary_text(&json).is_some() => {
+            return PartKind::Summary(summary_text(&json).unwrap_or_default().to_owned());
         }
         _ => {
             return match media::read(&kind, &json) {
-                Some(media) => What::Media(media),
-                None => What::Other { kind, json },
+                Some(media) => PartKind::Media(media),
+                None => PartKind::Other { kind, json },
             };
         }
     };
@@ -205,7 +213,7 @@ fn read_block(json: Json, at: Place, notes: &mut Notes) -> What {
 }
 
 /// Whose model wrote a turn, by the model's name or the provider's.
-fn maker(source_info: &Json) -> Option<Format> {
+fn provider(source_info: &Json) -> Option<Format> {
     let member = |name| source_info.get(name).and_then(Json::as_str).map(str::to_lowercase);
     let model = member("model").unwrap_or_default();
     // Routers name models `anthropic/claude-…`.

@@ -14,24 +14,24 @@ use std::collections::HashMap;
 use tine_api::PathPage;
 use tine_core::{Json, Role, TurnId};
 
-use super::notes::{Notes, Place};
+use super::notes::{BlockRef, Notes};
 use super::path_end::{PathEnd, TurnFacts};
 use super::{Budget, Format, OpenCalls, Options, RenderError, Rendered, Rendering, Tokens, write};
 
-/// What a message costs besides its text, as documented for chat completions.
+/// PartKind a message costs besides its text, as documented for chat completions.
 const PER_MESSAGE: u64 = 3;
 
-/// What the beginning of the reply costs.
+/// PartKind the beginning of the reply costs.
 const PER_REPLY: u64 = 3;
 
-/// What an image is taken to cost: one of 1024 × 1024, which is what most are reduced to.
+/// PartKind an image is taken to cost: one of 1024 × 1024, which is what most are reduced to.
 const PER_IMAGE: u64 = 765;
 
 /// Bytes of a sound or a document that are taken to cost one token.
 const BYTES_PER_TOKEN: usize = 100;
 
 /// Which turns of a page are rendered, and what is written in place of the ones before them.
-pub(super) struct Cut {
+pub(super) struct PathCut {
     /// The index in the page of the first turn that is rendered.
     pub start: usize,
     /// The number of turns of the path before that one.
@@ -52,9 +52,9 @@ pub(super) struct MovedSummary {
     pub json: Json,
 }
 
-impl Cut {
+impl PathCut {
     pub(super) fn none() -> Self {
-        Cut { start: 0, turns_cut: 0, summaries: Vec::new(), covered: 0 }
+        PathCut { start: 0, turns_cut: 0, summaries: Vec::new(), covered: 0 }
     }
 
     pub(super) fn has_moved(&self, turn: TurnId, block: usize) -> bool {
@@ -81,9 +81,9 @@ impl Cut {
         if self.covered > 0 {
             why.push_str(&format!("; a summary stands for {} of them", self.covered));
         }
-        notes.left_out(Place::default(), what, why);
+        notes.left_out(BlockRef::default(), what, why);
         for moved in &self.summaries {
-            let at = Place { turn: Some(moved.turn), block: Some(moved.block) };
+            let at = BlockRef { turn: Some(moved.turn), block: Some(moved.block) };
             let why = "it stands for turns that were cut, and is written in their place";
             if moved.turn_is_cut {
                 notes.added(at, "a summary", why);
@@ -95,7 +95,7 @@ impl Cut {
 }
 
 /// Renders the longest tail that fits.
-pub(super) fn fitting(
+pub(super) fn longest_that_fits(
     end: &mut PathEnd<'_>,
     options: &Options<'_>,
     budget: Budget<'_>,
@@ -234,7 +234,7 @@ fn starts(turns: &[TurnFacts], whole: bool) -> Option<Vec<usize>> {
 
 /// How long a rendering is.
 fn tokens(rendering: &Rendering, count: &dyn Fn(&str) -> usize) -> Tokens {
-    let mut weight = Weight { count, tokens: 0, exact: rendering.format == Format::OpenAi };
+    let mut weight = TokenEstimate { count, tokens: 0, exact: rendering.format == Format::OpenAi };
     match &rendering.rendered {
         Rendered::Text(text) => weight.text(text),
         Rendered::Request(request) => {
@@ -250,13 +250,13 @@ fn tokens(rendering: &Rendering, count: &dyn Fn(&str) -> usize) -> Tokens {
     Tokens { count: weight.tokens, exact: weight.exact }
 }
 
-struct Weight<'a> {
+struct TokenEstimate<'a> {
     count: &'a dyn Fn(&str) -> usize,
     tokens: u64,
     exact: bool,
 }
 
-impl Weight<'_> {
+impl TokenEstimate<'_> {
     fn text(&mut self, text: &str) {
         self.tokens += u64::try_from((self.count)(text)).unwrap_or(u64::MAX);
     }
@@ -297,7 +297,7 @@ impl Weight<'_> {
             "image_url" | "source" | "inlineData" | "fileData" | "input_audio" | "file" => {
                 self.exact = false;
                 let length = member.to_canonical().len() / BYTES_PER_TOKEN;
-                let image = name == "image_url" || says_image(member);
+                let image = name == "image_url" || is_image(member);
                 let large = u64::try_from(length).unwrap_or(u64::MAX).max(PER_IMAGE);
                 self.tokens += if image { PER_IMAGE } else { large };
             }
@@ -306,7 +306,7 @@ impl Weight<'_> {
     }
 }
 
-fn says_image(member: &Json) -> bool {
+fn is_image(member: &Json) -> bool {
     let mime = member.get("media_type").or_else(|| member.get("mimeType"));
     mime.and_then(Json::as_str).is_some_and(|mime| mime.starts_with("image/"))
 }
