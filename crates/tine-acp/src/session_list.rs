@@ -6,13 +6,11 @@
 //! working directories of forks that differ. A conversation from elsewhere is listed if its last
 //! turn records a working directory.
 
-use std::sync::Arc;
-
 use tine_core::json::{Json, Object, object};
 use tine_core::{BranchId, Reference};
 use tine_engine::{
     BranchView, Call, ConversationPatch, ConversationView, Engine, Page, PathQuery, RecentQuery,
-    Result, TurnRef, TurnView, WantedMetadata,
+    Result, TurnRef, TurnView,
 };
 use tine_store::Content;
 
@@ -96,12 +94,12 @@ pub(crate) fn page(
 ) -> Result<(Vec<Json>, Option<String>)> {
     let mut sessions = Vec::new();
     let mut cursor = cursor.map(str::to_owned);
-    let metadata = Some(metadata_filter(cwd, agent));
-    let query = RecentQuery { metadata, ..RecentQuery::default() };
+    let query = RecentQuery::default();
+    let may_match = |metadata: &Json| may_have_sessions(metadata, cwd, agent);
     let mut limit = PAGE_CONVERSATIONS;
     loop {
         let page = Page { cursor, limit: Some(limit) };
-        let found = engine.recent_conversations(call, &query, page)?;
+        let found = engine.recent_conversations_where(call, &query, page, &may_match)?;
         for conversation in &found.items {
             add(engine, call, conversation, (cwd, agent), &mut sessions)?;
         }
@@ -115,25 +113,17 @@ pub(crate) fn page(
     }
 }
 
-/// Returns a filter on metadata that rejects conversations that cannot have sessions with this
-/// working directory and agent. Without `acp` metadata a conversation may have any working
-/// directory, but it has no recorded agent.
-fn metadata_filter(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
-    let wanted = [("cwd", cwd.map(str::to_owned)), ("agent", agent.map(str::to_owned))];
-    let recorded = agent.is_some();
-    WantedMetadata(Arc::new(move |metadata| {
-        let Some(acp) = metadata.get("acp") else { return !recorded };
-        let forks = acp.get("forks").and_then(Json::as_object);
-        let notes: Vec<&Json> = match forks {
-            Some(forks) => forks.iter().map(|(_, fork)| fork).chain([acp]).collect(),
-            None => vec![acp],
-        };
-        notes.iter().any(|note| {
-            wanted.iter().all(|(name, wanted)| {
-                wanted.is_none() || note.get(name).and_then(Json::as_str) == wanted.as_deref()
-            })
+/// Returns whether a conversation may have sessions with this working directory and agent, by its
+/// metadata. Without `acp` metadata it may have any working directory, but it has no recorded agent.
+fn may_have_sessions(metadata: &Json, cwd: Option<&str>, agent: Option<&str>) -> bool {
+    let Some(acp) = metadata.get("acp") else { return agent.is_none() };
+    let forks = acp.get("forks").and_then(Json::as_object);
+    let mut notes = forks.into_iter().flat_map(Object::iter).map(|(_, fork)| fork).chain([acp]);
+    notes.any(|note| {
+        [("cwd", cwd), ("agent", agent)].into_iter().all(|(name, wanted)| {
+            wanted.is_none() || note.get(name).and_then(Json::as_str) == wanted
         })
-    }))
+    })
 }
 
 /// Returns a page in the protocol's form.

@@ -1,8 +1,6 @@
 //! Projects and conversations.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,27 +106,43 @@ pub struct ConversationPatch {
     pub force: bool,
 }
 
-/// Which conversations, the most recently active first.
+/// Which conversations to list, the most recently active first.
 #[derive(Clone, Debug, Default)]
 pub struct RecentQuery {
     /// Includes archived ones.
     pub include_archived: bool,
-    /// Only those whose title or id contains each of these words, ignoring case.
+    /// Leaves out conversations that another one of the listing started.
+    pub top_level: bool,
+    /// Only those whose label, folder or id contains each of these words, ignoring case.
     pub words: Option<String>,
     /// Only those whose metadata has this among its `tags`.
     pub tag: Option<String>,
-    /// Only those whose metadata matches.
-    pub metadata: Option<WantedMetadata>,
+    /// Only those of this program.
+    pub program: Option<String>,
+    /// Only those of this folder or one below it. A name without separators is compared with the
+    /// last part of the folder.
+    pub folder: Option<String>,
+    /// Only those that were active at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those that were active before this time.
+    pub until: Option<Timestamp>,
 }
 
-/// A predicate over metadata.
-#[derive(Clone)]
-pub struct WantedMetadata(pub Arc<dyn Fn(&Json) -> bool + Send + Sync>);
-
-impl fmt::Debug for WantedMetadata {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WantedMetadata")
-    }
+/// What a listing shows of a conversation besides its own fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// The title or the beginning of the first question; `None` if nothing was said.
+    pub label: Option<String>,
+    /// Turns that are shown.
+    pub turns: u64,
+    /// The program that it comes from.
+    pub program: Option<String>,
+    /// The folder that was worked in.
+    pub folder: Option<String>,
+    /// The conversation that started this one as a sub-agent.
+    pub started_by: Option<ConversationId>,
+    /// Sub-agents that it started, as far as the listing holds them.
+    pub subagents: u64,
 }
 
 /// A conversation without its turns.
@@ -155,24 +169,18 @@ pub struct ConversationView {
     pub archived: bool,
     /// When it was last changed.
     pub changed_at: Timestamp,
+    /// When it was last active: when the last message on any branch was sent.
+    pub active_at: Timestamp,
+    /// What listings show of it; only in listings by activity and where one conversation is read.
+    pub overview: Option<Overview>,
 }
-
-/// The metadata key, below `imported`, that holds when an imported conversation was last active.
-pub const LAST_SAID: &str = "last_said_at";
 
 impl ConversationView {
-    /// Returns when the conversation was last active: when it was changed or, until the first
-    /// change after an import, when its last message was sent.
-    pub fn active_at(&self) -> Timestamp {
-        active_at(&self.metadata, self.created_at, self.changed_at)
+    /// Returns the title or, if it was read with an overview, the beginning of the first question.
+    pub fn label(&self) -> Option<&str> {
+        let label = self.overview.as_ref().and_then(|overview| overview.label.as_deref());
+        label.or(self.title.as_deref())
     }
-}
-
-/// Returns when a conversation with this metadata was last active.
-pub fn active_at(metadata: &Json, created: Timestamp, changed: Timestamp) -> Timestamp {
-    let last_imported = || metadata.get("imported")?.get(LAST_SAID)?.as_str()?.parse().ok();
-    // An import is one operation: both times are the same until the next change.
-    (changed == created).then(last_imported).flatten().unwrap_or(changed)
 }
 
 /// A conversation without its turns.
@@ -199,9 +207,28 @@ struct ConversationJson {
     created_at: Timestamp,
     /// When it was last changed.
     changed_at: Timestamp,
-    /// When it was last active: when it was changed or, until the first change after an import,
-    /// when its last message was sent.
+    /// When it was last active: when the last message on any branch was sent, or when it was
+    /// created.
     active_at: Timestamp,
+    /// The title or the beginning of the first question. This and the following are in listings by
+    /// activity and where one conversation is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// Turns that are shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turns: Option<u64>,
+    /// The program that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    /// The folder that was worked in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+    /// The conversation that started this one as a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_by: Option<ConversationId>,
+    /// Sub-agents that it started, as far as the listing holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subagents: Option<u64>,
     /// What the conversation was derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     derived_from: Option<DerivedFrom>,
@@ -214,7 +241,10 @@ struct ConversationJson {
 
 impl From<ConversationView> for ConversationJson {
     fn from(view: ConversationView) -> Self {
-        let (purged, active_at) = (view.root.is_none(), view.active_at());
+        let purged = view.root.is_none();
+        let listed = view.overview.is_some();
+        let Overview { label, turns, program, folder, started_by, subagents } =
+            view.overview.unwrap_or_default();
         let root = view.root.unwrap_or(Root { system_prompt: None, config: Json::Null });
         let metadata = match view.metadata {
             Json::Null => Json::Object(Object::new()),
@@ -229,7 +259,13 @@ impl From<ConversationView> for ConversationJson {
             metadata,
             created_at: view.created_at,
             changed_at: view.changed_at,
-            active_at,
+            active_at: view.active_at,
+            label,
+            turns: listed.then_some(turns),
+            program,
+            folder,
+            started_by,
+            subagents: Some(subagents).filter(|count| *count > 0),
             derived_from: view.derived_from,
             archived: view.archived,
             purged,
@@ -240,6 +276,14 @@ impl From<ConversationView> for ConversationJson {
 impl From<ConversationJson> for ConversationView {
     fn from(form: ConversationJson) -> Self {
         let root = Root { system_prompt: form.system_prompt, config: form.config };
+        let overview = form.turns.map(|turns| Overview {
+            label: form.label,
+            turns,
+            program: form.program,
+            folder: form.folder,
+            started_by: form.started_by,
+            subagents: form.subagents.unwrap_or_default(),
+        });
         ConversationView {
             project: ProjectId::default(),
             id: form.conversation_id,
@@ -251,6 +295,8 @@ impl From<ConversationJson> for ConversationView {
             derived_from: form.derived_from,
             archived: form.archived,
             changed_at: form.changed_at,
+            active_at: form.active_at,
+            overview,
         }
     }
 }

@@ -51,6 +51,7 @@ mod search;
 mod stats;
 mod sync;
 mod turns;
+mod usage;
 mod versions;
 
 pub use call::*;
@@ -66,4 +67,5 @@ pub use search::*;
 pub use stats::*;
 pub use sync::*;
 pub use turns::*;
+pub use usage::*;
 pub use versions::*;

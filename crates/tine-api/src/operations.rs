@@ -45,6 +45,13 @@ macro_rules! for_each_operation {
                 include_archived: bool,
                 page: Page
             ) -> Result<Listing<ConversationView>>;
+            /// Lists conversations with an overview, most recently active first.
+            fn recent_conversations(
+                &self,
+                call: &Call,
+                query: &RecentQuery,
+                page: Page
+            ) -> Result<Listing<ConversationView>>;
             /// Changes title, metadata or visibility.
             fn patch_conversation(
                 &self,
@@ -146,6 +153,8 @@ macro_rules! for_each_operation {
             fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats>;
             /// Returns tokens and cost of a conversation, or of the whole project.
             fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals>;
+            /// Reports tokens and cost of the project, grouped.
+            fn usage_report(&self, call: &Call, query: &UsageQuery) -> Result<UsageReport>;
             /// Recomputes every hash of the store.
             fn verify(&self) -> Result<Verified>;
         }

@@ -51,7 +51,7 @@ pub struct SearchHit {
     /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// The title of the conversation.
+    /// The title of the conversation, or the beginning of its first question.
     pub conversation_title: Option<String>,
     /// Whether the conversation is archived.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

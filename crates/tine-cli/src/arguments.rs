@@ -12,10 +12,10 @@ use tine_core::{ErrorKind, Limits, Reference, Timestamp};
 use crate::command_error::{CommandError, Result};
 use crate::commands::{
     acp, annotations, append, blame, branch_moves, branches, commits, completions, config,
-    conversations, demo, diff, drift, edits, entities, export, families, history, import,
-    interpret, keys, maintenance, manual, mcp, merge, migrate, observations, pack, paths, projects,
-    purge, relations, repl, resolve, search, serve, show, sources, store, sync, timeline, token,
-    tree, watch,
+    conversations, demo, diff, doctor, drift, edits, entities, export, families, history, import,
+    interpret, keys, list, maintenance, manual, mcp, merge, migrate, observations, pack, paths,
+    projects, purge, relations, repl, resolve, search, serve, show, sources, status, store, sync,
+    timeline, token, tree, usage, use_conversation, watch,
 };
 use crate::input::InputSource;
 use crate::settings::{self, CliSettings, Setting, SettingOrigin};
@@ -69,7 +69,8 @@ pub(crate) struct Globals {
     /// Project in which names are looked up [env: TINE_PROJECT] [default: default]
     #[arg(long, global = true, value_name = "ID")]
     project: Option<String>,
-    /// Conversation to work on [env: TINE_CONVERSATION] [default: the only one]
+    /// Conversation to work on: its id, or the beginning of its id or title
+    /// [env: TINE_CONVERSATION] [default: the only one, or that of `tine use`]
     #[arg(
         short,
         long,
@@ -106,6 +107,9 @@ pub(crate) struct Globals {
     /// The branch to use where none is named, if not `main`.
     #[arg(skip)]
     pub(crate) branch: Option<String>,
+    /// Whether the conversation is named by its whole id, because it may not exist yet.
+    #[arg(skip)]
+    pub(crate) whole_id: bool,
 }
 
 impl Globals {
@@ -388,8 +392,17 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     /// Create a conversation
     New(conversations::NewArgs),
-    /// List conversations
-    Ls(conversations::LsArgs),
+    /// List conversations, most recently active first
+    #[command(alias = "list")]
+    Ls(list::LsArgs),
+    /// Choose the conversation for commands in this folder
+    Use(use_conversation::UseArgs),
+    /// Show the store, conversation and branch that commands use here
+    Status(status::StatusArgs),
+    /// Report tokens and cost by day, project, program and model
+    Usage(usage::UsageArgs),
+    /// Check agents and their history, the store and its surroundings
+    Doctor(doctor::DoctorArgs),
     /// Show the turns of a branch, newest first
     Log(paths::LogArgs),
     /// Show one turn or commit in full

@@ -33,7 +33,9 @@ pub(crate) enum CommandError {
     #[error("{why}")]
     Refused { kind: ErrorKind, why: String },
     /// Several conversations exist and none is named.
-    #[error("there are several conversations; choose one with -c ID or TINE_CONVERSATION")]
+    #[error(
+        "there are several conversations; choose one with -c ID, TINE_CONVERSATION or `tine use ID`"
+    )]
     AmbiguousConversation {
         /// The first of them.
         conversations: Vec<ConversationId>,

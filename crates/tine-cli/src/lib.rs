@@ -11,6 +11,7 @@ mod arguments;
 mod command_error;
 mod commands;
 mod commit_view;
+mod conversation_choice;
 mod editor;
 pub mod graph;
 mod help;

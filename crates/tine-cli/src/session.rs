@@ -15,6 +15,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::{Globals, local_only_error};
 use crate::command_error::{CommandError, Result};
+use crate::conversation_choice::{self, Choices};
 use crate::store_location::StoreLocation;
 use crate::terminal::{Paging, Screen};
 
@@ -87,6 +88,9 @@ pub(crate) struct CliSession {
     pub(crate) call: Call,
     pub(crate) screen: Screen,
     conversation: Option<ConversationId>,
+    /// What the arguments name the conversation by, if that is not its id.
+    conversation_prefix: Option<String>,
+    choices: Option<Choices>,
     branch: Option<String>,
     limits: Limits,
 }
@@ -111,13 +115,29 @@ impl CliSession {
             Some(set) => ProjectId::new(set.value, &limits)?,
             None => ProjectId::default(),
         };
+        let call = Call::by(globals.actor()).in_project(project);
+        let mut conversation_prefix = None;
         let conversation = match &globals.conversation {
-            Some(id) => Some(ConversationId::new(id.as_str(), &limits)?),
+            Some(text) if globals.whole_id => Some(ConversationId::new(text.as_str(), &limits)?),
+            Some(text) => {
+                let (id, whole) = conversation_choice::find(&*engine, &call, text, &limits)?;
+                conversation_prefix = Some(text.clone()).filter(|_| !whole);
+                Some(id)
+            }
             None => None,
         };
-        let call = Call::by(globals.actor()).in_project(project);
+        let choices = Choices::of(globals)?;
         let (screen, branch) = (Screen::new(globals), globals.branch.clone());
-        Ok(CliSession { call, screen, conversation, branch, limits, engine })
+        Ok(CliSession {
+            call,
+            screen,
+            conversation,
+            conversation_prefix,
+            choices,
+            branch,
+            limits,
+            engine,
+        })
     }
 
     /// Returns the limits that apply to requests.
@@ -155,8 +175,33 @@ impl CliSession {
         self.conversation.as_ref()
     }
 
-    /// Returns the named conversation, or the only one in the project.
+    /// Returns what the arguments name the conversation by, if that is not its id.
+    pub(crate) fn conversation_prefix(&self) -> Option<&str> {
+        self.conversation_prefix.as_deref()
+    }
+
+    /// Returns the named conversation, the only one in the project, or the one that `tine use`
+    /// chose for this folder.
     pub(crate) fn conversation(&self) -> Result<ConversationId> {
+        match self.named_or_only() {
+            Err(error @ CommandError::AmbiguousConversation { .. }) => self.chosen()?.ok_or(error),
+            found => found,
+        }
+    }
+
+    /// Returns the conversation that `tine use` chose for this folder, if it still exists.
+    pub(crate) fn chosen(&self) -> Result<Option<ConversationId>> {
+        let chosen = self.choices.as_ref().and_then(|it| it.chosen(&self.call.project));
+        let Some(id) = chosen else { return Ok(None) };
+        match self.engine.branches(&self.call, &id) {
+            Ok(_) => Ok(Some(id)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the named conversation or the only one in the project.
+    pub(crate) fn named_or_only(&self) -> Result<ConversationId> {
         if let Some(named) = &self.conversation {
             return Ok(named.clone());
         }
@@ -183,16 +228,37 @@ impl CliSession {
     /// Returns the conversation in which references are looked up. Ids and hashes need none, so
     /// with several conversations this is `None` and the engine searches all of them.
     pub(crate) fn scope(&self) -> Result<Option<ConversationId>> {
-        match self.conversation() {
+        match self.named_or_only() {
             Ok(conversation) => Ok(Some(conversation)),
             Err(CommandError::AmbiguousConversation { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
+    /// Returns the conversation in which these references are looked up. Ids and hashes are found
+    /// in all conversations, names of branches in the one that `tine use` chose.
+    pub(crate) fn scope_of<'r>(
+        &self,
+        references: impl IntoIterator<Item = &'r str>,
+    ) -> Result<Option<ConversationId>> {
+        if let Some(scope) = self.scope()? {
+            return Ok(Some(scope));
+        }
+        let is_name = |text: &str| {
+            Reference::parse(text).is_ok_and(|it| {
+                it.turn_id().is_none() && it.turn_hash().is_none() && it.hash_prefix().is_none()
+            })
+        };
+        match references.into_iter().all(is_name) {
+            true => self.chosen(),
+            false => Ok(None),
+        }
+    }
+
     /// Scopes a reference to the session's conversation.
     pub(crate) fn turn(&self, reference: &Reference) -> Result<TurnRef> {
-        Ok(TurnRef { conversation: self.scope()?, turn: reference.clone() })
+        let conversation = self.scope_of([reference.as_str()])?;
+        Ok(TurnRef { conversation, turn: reference.clone() })
     }
 
     /// Returns the session's call with an idempotency key, if one is given.

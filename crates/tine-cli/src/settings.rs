@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use tine_analysis::{Account, Finding, Interpreter, InterpreterInfo, Material};
+use tine_api::{ModelPrice, Prices};
 use tine_core::json::Object;
 use tine_core::{ErrorKind, Json};
 use tine_engine::{Interpreters, RULES};
@@ -96,6 +97,7 @@ pub(crate) struct CliSettings {
     pub(crate) listen: Option<Setting<String>>,
     pub(crate) interpreter: Option<Setting<String>>,
     pub(crate) models: BTreeMap<String, Setting<Provider>>,
+    pub(crate) prices: BTreeMap<String, Setting<ModelPrice>>,
 }
 
 /// The contents of one settings file.
@@ -111,6 +113,8 @@ struct SettingsFile {
     interpret: Option<InterpretTable>,
     #[serde(default)]
     models: BTreeMap<String, tine_llm::ProviderSettings>,
+    #[serde(default)]
+    prices: BTreeMap<String, ModelPrice>,
 }
 
 /// The table `[interpret]`.
@@ -184,6 +188,14 @@ impl CliSettings {
             let origin = SettingOrigin::File(path.to_owned());
             self.models.entry(name).or_insert(Setting { value: provider, origin });
         }
+        for (name, price) in written.prices {
+            if name.is_empty() || !price.is_valid() {
+                let key = format!("prices.{name}");
+                return Err(wrong(&key, "needs a model's name and dollars for a million tokens"));
+            }
+            let origin = SettingOrigin::File(path.to_owned());
+            self.prices.entry(name).or_insert(Setting { value: price, origin });
+        }
         let texts = [
             ("server", &mut self.server, written.server),
             ("project", &mut self.project, written.project),
@@ -230,6 +242,11 @@ impl CliSettings {
         let model = Model::new(set.value.clone());
         let model = model.map_err(|error| CommandError::invalid(error.to_string()))?;
         Ok(tine_llm::reply::Responder::Provider(model))
+    }
+
+    /// Returns the prices that estimate costs.
+    pub(crate) fn prices(&self) -> Prices {
+        Prices(self.prices.iter().map(|(name, set)| (name.clone(), set.value)).collect())
     }
 
     /// Returns the available interpreters: the rules and each configured model.

@@ -46,7 +46,7 @@ fn working_folders_can_become_projects() {
     let done = home.ok(&["import", &file, "--by-folder"]);
     assert!(done.contains("projects:\n  app: 1 conversation\n"), "{done}");
     assert_eq!(home.json(&["import", &file, "--by-folder"])["files"], 0);
-    assert!(home.ok(&["ls", "--project", "app"]).contains("claude-code:s-1"));
+    assert_eq!(home.ok(&["ls", "--ids", "--project", "app"]), "claude-code:s-1\n");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn missing_paths_do_not_stop_an_import() {
     let ran = home.run(&["import", "absent", &file]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.err.contains("absent does not exist; everything else was imported"), "{ran:?}");
-    assert!(home.ok(&["ls"]).contains("claude-code:s-1"));
+    assert_eq!(home.ok(&["ls", "--ids"]), "claude-code:s-1\n");
     home.refused("not_found", &["import", "absent", "gone"]);
     let bundle = home.path("all.jsonl");
     let bundle = bundle.to_str().unwrap();

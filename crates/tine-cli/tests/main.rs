@@ -20,6 +20,7 @@ mod harness;
 mod help;
 mod importing;
 mod learned;
+mod listing;
 mod mcp;
 mod output;
 mod reading;

@@ -10,9 +10,9 @@ use tine_api::{
     Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
     DeleteMode, Deleted, Derive, Derived, Edit, Edited, Error, Fork, ForkPoint, Listing,
     MetadataPatch, MoveBranch, NewConversation, OperationView, Operations, Page, PathPage,
-    PathQuery, ProjectView, Purge, PurgeTarget, Purged, Result, SearchPage, SearchQuery, Selection,
-    SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone,
-    UsageTotals, Verified, Window, WindowQuery,
+    PathQuery, ProjectView, Purge, PurgeTarget, Purged, RecentQuery, Result, SearchPage,
+    SearchQuery, Selection, SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery,
+    TurnRef, TurnView, Undone, UsageQuery, UsageReport, UsageTotals, Verified, Window, WindowQuery,
 };
 use tine_core::{ConversationId, ErrorKind, Name, ProjectId, Reference, Role};
 
@@ -240,6 +240,27 @@ impl Operations for Client {
         page: Page,
     ) -> Result<Listing<ConversationView>> {
         let address = UrlPath::of(&["conversations"]).with("archived", include_archived);
+        let found = self.listing(call, &address, page)?;
+        let items = found.items.into_iter().map(|it| in_project(call, it)).collect();
+        Ok(Listing { items, next: found.next })
+    }
+
+    fn recent_conversations(
+        &self,
+        call: &Call,
+        query: &RecentQuery,
+        page: Page,
+    ) -> Result<Listing<ConversationView>> {
+        let address = UrlPath::of(&["conversations"])
+            .with("order", "activity")
+            .with("archived", query.include_archived)
+            .with("top_level", query.top_level)
+            .with_option("q", query.words.as_ref())
+            .with_option("tag", query.tag.as_ref())
+            .with_option("program", query.program.as_ref())
+            .with_option("folder", query.folder.as_ref())
+            .with_option("since", query.since)
+            .with_option("until", query.until);
         let found = self.listing(call, &address, page)?;
         let items = found.items.into_iter().map(|it| in_project(call, it)).collect();
         Ok(Listing { items, next: found.next })
@@ -505,6 +526,17 @@ impl Operations for Client {
         let address = UrlPath::of(&["stats"]).with_option(WITHIN, conversation);
         let found: Stats = self.get(call, address.with("usage", true))?;
         found.usage.ok_or_else(|| refusal(ErrorKind::Internal, "the answer has no usage"))
+    }
+
+    fn usage_report(&self, call: &Call, query: &UsageQuery) -> Result<UsageReport> {
+        let by: Vec<&str> = query.by.iter().map(|dimension| dimension.as_str()).collect();
+        let address = UrlPath::of(&["usage"])
+            .with_option("by", Some(by.join(",")).filter(|by| !by.is_empty()))
+            .with_option("since", query.since)
+            .with_option("until", query.until)
+            .with_option("program", query.program.as_ref())
+            .with_option("folder", query.folder.as_ref());
+        self.get_patiently(call, address, AnswerTimeout::Long)
     }
 
     fn verify(&self) -> Result<Verified> {

@@ -15,6 +15,7 @@ mod hashes;
 mod idempotency;
 mod json;
 mod knowledge;
+mod listing;
 mod metadata;
 mod old_defects;
 mod paths;

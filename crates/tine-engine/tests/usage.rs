@@ -2,7 +2,10 @@
 
 use tine_core::json::{self, object};
 use tine_core::{ConversationId, ErrorKind, Message, TurnId};
-use tine_engine::{Append, DeleteMode, Derive, SplitTurn, UsageShare, UsageTotals};
+use tine_engine::{
+    Append, DeleteMode, Derive, ModelPrice, NewConversation, Prices, SplitTurn, UsageDimension,
+    UsageQuery, UsageReport, UsageShare, UsageTotals,
+};
 
 use crate::world::{World, bot, for_each_store, ids, user};
 
@@ -109,5 +112,65 @@ fn deleted_turns_count_in_total_usage_and_on_no_branch() {
         let totals = of(world, &talk);
         assert_eq!(total(&totals, "*"), 77);
         assert_eq!((total(&totals, "main"), total(&totals, "side")), (22, 44));
+    });
+}
+
+#[test]
+fn a_report_groups_usage_and_estimates_only_costs_that_have_a_price() {
+    for_each_store(|world| {
+        let metadata =
+            json::parse(br#"{"imported":{"format":"codex"},"folder":"/home/me/app"}"#, 8);
+        let new = NewConversation {
+            metadata: metadata.expect("sound JSON"),
+            ..NewConversation::named("talk").expect("a sound id")
+        };
+        let talk = world.engine.create_conversation(&world.call, new).expect("made").id;
+        let free = |text: &str, model: &str, day: &str| {
+            let mut message = paid(text, model, 1_000_000, 100_000);
+            if let Some(json::Json::Object(info)) = &mut message.metadata.source_info {
+                info.remove("cost_usd");
+            }
+            message.created_at = Some(day.parse().expect("a sound time"));
+            message
+        };
+        let messages = vec![
+            user("a"),
+            free("b", "m1", "2024-01-01T10:00:00Z"),
+            free("c", "m2", "2024-01-01T23:59:59Z"),
+            free("d", "m1", "2024-01-02T00:00:00Z"),
+        ];
+        world.append(Append::to(talk, messages));
+        let report = |query: &UsageQuery| -> UsageReport {
+            world.engine.usage_report(&world.call, query).expect("a report")
+        };
+        let all = report(&UsageQuery::default());
+        assert_eq!((all.total.turns, all.total.cost_usd()), (3, None));
+        assert!(all.groups.is_empty());
+        let price = ModelPrice { input: 2.0, output: 10.0, cache_read: None, cache_write: None };
+        let prices = Prices([("m1".to_owned(), price)].into());
+        let query =
+            UsageQuery { by: UsageDimension::ALL.to_vec(), prices, ..UsageQuery::default() };
+        let rows: Vec<String> = report(&query)
+            .groups
+            .iter()
+            .map(|it| {
+                let known = [&it.day, &it.program, &it.folder, &it.model];
+                let known: Vec<&str> = known.map(|it| it.as_deref().unwrap_or("?")).into();
+                format!("{} {} {:?}", known.join(" "), it.usage.total, it.usage.cost_usd())
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "2024-01-01 codex /home/me/app m1 1100000 Some(3.0)",
+                "2024-01-01 codex /home/me/app m2 1100000 None",
+                "2024-01-02 codex /home/me/app m1 1100000 Some(3.0)",
+            ]
+        );
+        assert_eq!(report(&query).total.priced, 2);
+        let second = UsageQuery { since: "2024-01-02T00:00:00Z".parse().ok(), ..query.clone() };
+        assert_eq!(report(&second).total.turns, 1);
+        let other = UsageQuery { program: Some("pi".to_owned()), ..query };
+        assert_eq!(report(&other), UsageReport::default());
     });
 }

@@ -48,26 +48,39 @@ impl ImportPlan {
     }
 }
 
+/// A folder in which a program keeps conversations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFolder {
+    /// The format of its files.
+    pub format: ImportFormat,
+    /// The folder.
+    pub path: PathBuf,
+}
+
 /// Returns the existing folders in which programs on this machine keep conversations.
-/// `variable` looks an environment variable up.
-pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+/// `variable` looks up an environment variable.
+pub fn agent_folders(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<AgentFolder> {
     let home = variable("HOME").or_else(|| variable("USERPROFILE"));
-    let below = |name: &str, folder: &str, path: &str| {
+    let below = |format, name: &str, folder: &str, path: &str| {
         let own = variable(name).or_else(|| home.as_ref().map(|home| home.join(folder)));
-        own.map(|own| own.join(path))
+        own.map(|own| AgentFolder { format, path: own.join(path) })
     };
-    let mut places = vec![
-        below("CLAUDE_CONFIG_DIR", ".claude", "projects"),
-        below("CODEX_HOME", ".codex", "sessions"),
-        below("CODEX_HOME", ".codex", "archived_sessions"),
-        below("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
-        below("OMP_AGENT_DIR", ".omp/agent", "sessions"),
-        below("GEMINI_CLI_HOME", ".gemini", "tmp"),
-        below("XDG_DATA_HOME", ".local/share", "opencode"),
-        below("LOOM_HOME", ".loom", ""),
+    let folders = [
+        below(ImportFormat::ClaudeCode, "CLAUDE_CONFIG_DIR", ".claude", "projects"),
+        below(ImportFormat::Codex, "CODEX_HOME", ".codex", "sessions"),
+        below(ImportFormat::Codex, "CODEX_HOME", ".codex", "archived_sessions"),
+        below(ImportFormat::Pi, "PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
+        below(ImportFormat::Pi, "OMP_AGENT_DIR", ".omp/agent", "sessions"),
+        below(ImportFormat::GeminiCli, "GEMINI_CLI_HOME", ".gemini", "tmp"),
+        below(ImportFormat::OpenCode, "XDG_DATA_HOME", ".local/share", "opencode"),
+        below(ImportFormat::Forest, "LOOM_HOME", ".loom", ""),
     ];
-    places.retain(|place| place.as_ref().is_some_and(|place| place.is_dir()));
-    places.into_iter().flatten().collect()
+    folders.into_iter().flatten().filter(|it| it.path.is_dir()).collect()
+}
+
+/// Returns the paths of [`agent_folders`].
+pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    agent_folders(variable).into_iter().map(|it| it.path).collect()
 }
 
 /// The maximum nesting of folders.

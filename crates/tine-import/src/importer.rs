@@ -19,8 +19,8 @@ use tine_core::{
     ConversationId, Digest, ErrorKind, Json, Limits, Message, Name, ProjectId, Reference, TurnId,
 };
 use tine_engine::{
-    Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, LAST_SAID,
-    NewConversation, NewRelationship, NewSource, Page, TopologyQuery,
+    Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, NewConversation,
+    NewRelationship, NewSource, Page, TopologyQuery,
 };
 use tine_formats::bundle::{BundleError, read_bundle_in_place};
 use tine_formats::{html_page, redact};
@@ -196,7 +196,7 @@ impl<'e> Importer<'e> {
 
     /// Returns whether a file has not changed since it was last read.
     pub fn has_read(&self, job: &ImportJob) -> bool {
-        let file = job.path.display().to_string();
+        let file = file_key(&job.path);
         job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms))
     }
 
@@ -214,7 +214,7 @@ impl<'e> Importer<'e> {
         if job.format == ImportFormat::Bundle {
             return self.bundle(job);
         }
-        let file = job.path.display().to_string();
+        let file = file_key(&job.path);
         if self.has_read(job) {
             self.summary.unchanged_files += 1;
             self.counter.skip(job.bytes);
@@ -464,7 +464,7 @@ impl<'e> Importer<'e> {
         if let Some(job) = self.job.as_ref().filter(whole) {
             let about =
                 object([("bytes", job.bytes.into()), ("modified_ms", job.modified_ms.into())]);
-            files.insert(job.path.display().to_string(), about);
+            files.insert(file_key(&job.path), about);
             known.files.insert(id.clone(), files.clone());
         }
         let mut imported = Object::new();
@@ -490,8 +490,10 @@ impl<'e> Importer<'e> {
         set("first", first);
         set("created_at", tree.created_at.map(|at| at.to_string()));
         set("updated_at", tree.updated_at.map(|at| at.to_string()));
-        let last = tree.messages.iter().filter_map(|node| node.message.created_at).max();
-        set(LAST_SAID, last.map(|at| at.to_string()));
+        if !tree.started.is_empty() {
+            let ids = tree.started.iter().map(|it| conversation_id(format, &it.conversation));
+            imported.insert("started", Json::Array(ids.map(|id| id.as_str().into()).collect()));
+        }
         let mut metadata = Object::new();
         metadata.insert("imported", Json::Object(imported));
         if let Some(folder) = &tree.folder {
@@ -565,6 +567,12 @@ fn is_input_error(kind: ErrorKind) -> bool {
         kind,
         ErrorKind::Invalid | ErrorKind::TooLarge | ErrorKind::Conflict | ErrorKind::Unsupported
     )
+}
+
+/// Returns the name under which a file's state is recorded: its absolute path, so that it is
+/// recognised from any folder.
+fn file_key(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
 fn conversation_id(format: ImportFormat, id: &str) -> ConversationId {

@@ -144,7 +144,7 @@ fn an_imported_branch_is_extended_until_it_was_continued_locally() {
         let query = RecentQuery::default();
         let page = Page::default();
         let found = engine.recent_conversations(&call, &query, page).expect("a list").items;
-        let years = found.iter().map(|it| it.active_at().to_string()[..4].to_owned());
+        let years = found.iter().map(|it| it.active_at.to_string()[..4].to_owned());
         found
             .iter()
             .map(|it| it.title.clone().expect("a title"))

@@ -136,7 +136,11 @@ pub(crate) fn branch(branch: &BranchView) -> Value {
 pub(crate) fn conversation(found: &ConversationView) -> Value {
     without_nulls(json!({
         "conversation_id": found.id.as_str(),
-        "title": found.title,
+        "title": found.label(),
+        "turns": found.overview.as_ref().map(|it| it.turns),
+        "program": found.overview.as_ref().and_then(|it| it.program.clone()),
+        "folder": found.overview.as_ref().and_then(|it| it.folder.clone()),
+        "active_at": found.active_at.to_string(),
         "system_prompt": found.root.as_ref().and_then(|root| root.system_prompt.clone()),
         "created_at": found.created_at.to_string(),
         "changed_at": found.changed_at.to_string(),

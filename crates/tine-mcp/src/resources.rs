@@ -12,7 +12,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tine_api::{Answer, TurnView};
 use tine_core::{ConversationId, EntityId, ErrorKind, ProjectId, SourceId};
-use tine_engine::{AsOf, Call, Engine, Error, Page, PathQuery, TurnRef};
+use tine_engine::{AsOf, Call, Engine, Error, Page, PathQuery, RecentQuery, TurnRef};
 
 use crate::access_scope::AccessScope;
 use crate::answer::{RECORDED_NOTE, Truncator};
@@ -148,7 +148,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Lists conversations, in order of creation.
+/// Lists conversations, most recently active first.
 pub(crate) fn list(
     engine: &Engine,
     options: &McpOptions,
@@ -159,12 +159,12 @@ pub(crate) fn list(
     scope.check(&project, false)?;
     let call = Call::by(options.actor.clone()).in_project(project);
     let page = Page { cursor, limit: Some(PAGE_CONVERSATIONS) };
-    let found = engine.conversations(&call, false, page)?;
+    let found = engine.recent_conversations(&call, &RecentQuery::default(), page)?;
     let resource = |found: &tine_engine::ConversationView| {
         let uri = format!("tine://conversation/{}", percent_encoded(found.id.as_str()));
         let resource = Resource::new(uri, found.id.as_str()).with_mime_type("application/json");
-        match &found.title {
-            Some(title) => resource.with_title(title.as_str()),
+        match found.label() {
+            Some(label) => resource.with_title(label),
             None => resource,
         }
     };

@@ -45,6 +45,8 @@ pub struct Options {
     pub waits: usize,
     /// The models that can reply, by name. The first one is the default.
     pub models: Vec<(String, tine_llm::reply::Responder)>,
+    /// The prices that estimate the cost of turns that record none.
+    pub prices: tine_api::Prices,
     /// The maximum number of concurrent replies of models; each holds a thread.
     pub replies: usize,
     /// Whether to perform queued runs in the background.
@@ -78,6 +80,7 @@ impl Default for Options {
             transfers: 16,
             waits: 64,
             models: Vec::new(),
+            prices: tine_api::Prices::default(),
             replies: 32,
             interprets: true,
             body_memory_bytes: 512 << 20,

@@ -7,7 +7,7 @@
 use crate::error::StoreErr as _;
 use rusqlite::types::Value;
 use rusqlite::{Row, params};
-use tine_core::{Body, Digest};
+use tine_core::{Body, Digest, Timestamp};
 
 use super::chunk_codec::{self, CHUNK_TURNS, RawTurn};
 use super::rows;
@@ -53,6 +53,27 @@ impl SqliteTxn<'_> {
         let found = in_chunk(&chunk);
         self.cached_identities.replace(Some(chunk));
         Ok(found)
+    }
+
+    /// Returns the time of the turn at a place, without reading what it says.
+    pub(super) fn time_at(&self, place: i64) -> Result<Option<Timestamp>> {
+        let time = |row: &Row<'_>| {
+            let (id, stored): ([u8; 16], Option<i64>) = (row.get(0)?, row.get(1)?);
+            Ok(Timestamp::from_millis(stored.unwrap_or_else(|| rows::time_of_id(&id))))
+        };
+        let sql = "SELECT id, created_at FROM turn WHERE place = ?1";
+        if let Some(found) = self.query_opt(sql, [place], time)? {
+            return Ok(Some(found));
+        }
+        if let Some(no) = self.pending_row_no(place)? {
+            return self.query_opt("SELECT id, created_at FROM fresh WHERE no = ?1", [no], time);
+        }
+        let Some((first, turns, data)) = self.chunk_containing(place)? else {
+            return Ok(None);
+        };
+        let decoded = chunk_codec::decode(first, turns, &data)?;
+        let found = decoded.into_iter().find(|turn| turn.place == place);
+        Ok(found.map(|raw| Timestamp::from_millis(raw.created_at)))
     }
 
     pub(super) fn packed_turn(&self, place: i64) -> Result<Option<Turn>> {

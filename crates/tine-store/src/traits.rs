@@ -190,6 +190,10 @@ pub trait Read {
 
     /// Returns one turn.
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>>;
+    /// Returns the time of a turn.
+    fn turn_time(&self, loc: TurnLoc) -> Result<Option<Timestamp>> {
+        Ok(self.turn(loc)?.map(|turn| turn.created_at))
+    }
     /// Visits the turns of a segment from one index to another, both included, in order. The visitor
     /// returns whether to continue.
     fn turns(

@@ -2989,11 +2989,19 @@ export interface components {
             conversation_id: string;
             created_at: string;
             derived_from?: components["schemas"]["DerivedFrom"] | null;
+            folder?: string | null;
+            label?: string | null;
             metadata: unknown;
+            program?: string | null;
             purged?: boolean;
             root_hash: string;
+            started_by?: string | null;
+            /** Format: uint64 */
+            subagents?: number | null;
             system_prompt?: string | null;
             title?: string | null;
+            /** Format: uint64 */
+            turns?: number | null;
         };
         ConversationAnswer: {
             active_at: string;
@@ -3003,12 +3011,20 @@ export interface components {
             conversation_id: string;
             created_at: string;
             derived_from?: components["schemas"]["DerivedFrom"] | null;
+            folder?: string | null;
+            label?: string | null;
             metadata: unknown;
+            program?: string | null;
             project_id: string;
             purged?: boolean;
             root_hash: string;
+            started_by?: string | null;
+            /** Format: uint64 */
+            subagents?: number | null;
             system_prompt?: string | null;
             title?: string | null;
+            /** Format: uint64 */
+            turns?: number | null;
         };
         ConversationListAnswer: {
             items: components["schemas"]["Conversation"][];

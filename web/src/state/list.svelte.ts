@@ -11,12 +11,12 @@ const REST_MS = 120;
 
 export interface Entry {
   conversation: Conversation;
-  /** Nesting depth below the conversation it was derived from. */
+  /** Nesting depth below the conversation it was derived from or started by. */
   level: number;
 }
 
-export function nameOf(conversation: { title?: string | null; conversation_id: string }): string {
-  return conversation.title || conversation.conversation_id;
+export function nameOf(conversation: { title?: string | null; label?: string | null; conversation_id: string }): string {
+  return conversation.title || conversation.label || conversation.conversation_id;
 }
 
 export function tagsOf(conversation: Conversation): string[] {
@@ -118,14 +118,14 @@ export async function find(text: string, conversation?: string): Promise<Hit[]> 
   }
 }
 
-/** Newest first, derived conversations below their origin. */
+/** Most recently active first, derived conversations and sub-agents below their origin. */
 function nested(all: Conversation[]): Entry[] {
   const byTime = [...all].sort((a, b) => (a.active_at < b.active_at ? 1 : -1));
   const known = new Set(byTime.map((conversation) => conversation.conversation_id));
   const below = new Map<string, Conversation[]>();
   const top: Conversation[] = [];
   for (const conversation of byTime) {
-    const origin = conversation.derived_from?.conversation_id;
+    const origin = conversation.derived_from?.conversation_id ?? conversation.started_by;
     if (origin && origin !== conversation.conversation_id && known.has(origin)) below.set(origin, [...(below.get(origin) ?? []), conversation]);
     else top.push(conversation);
   }

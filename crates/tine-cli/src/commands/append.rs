@@ -134,7 +134,9 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     let InputMessages { prompt, mut messages } = read_input(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
-    let session = &CliSession::open(globals, mode)?;
+    let mut globals = globals.clone();
+    globals.whole_id = args.create;
+    let session = &CliSession::open(&globals, mode)?;
     let request = Append {
         messages,
         conversation: conversation(session, args.create, prompt)?,

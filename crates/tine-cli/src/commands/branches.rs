@@ -186,8 +186,11 @@ fn make(
 ) -> Result<()> {
     let (ForkPoint::At(at) | ForkPoint::Before(at)) = &point;
     // `root` alone is ambiguous: every conversation has one.
-    let conversation =
-        if names_root(at) { Some(session.conversation()?) } else { session.scope()? };
+    let conversation = if names_root(at) {
+        Some(session.conversation()?)
+    } else {
+        session.scope_of([at.as_str()])?
+    };
     let name = name.map(|name| session.name(name)).transpose()?;
     let request = Fork { conversation, point, name };
     let done = session.engine.fork(&session.call_with(key), request)?;

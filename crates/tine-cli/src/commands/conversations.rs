@@ -1,7 +1,7 @@
-//! `tine new`, `ls`, `derive` and `archive`: creates, lists, derives and archives conversations.
+//! `tine new`, `derive` and `archive`: creates, derives and archives conversations.
 
 use clap::Args;
-use tine_api::Listing;
+
 use tine_core::{ConversationId, Json, Limits, Reference};
 use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation};
 use tine_store::OpenMode;
@@ -10,8 +10,7 @@ use crate::arguments::{Globals, reference};
 use crate::command_error::{CommandError, Result};
 use crate::input;
 use crate::session::{self, CliSession};
-use crate::terminal::text::{count, cut, visible, width};
-use crate::terminal::{Paging, short_time};
+use crate::terminal::text::{count, visible};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -58,85 +57,6 @@ pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
 fn config(text: Option<&str>, limits: &Limits) -> Result<Option<Json>> {
     let parse = |text| input::json_argument("--config", text, limits);
     text.map(parse).transpose()
-}
-
-#[derive(Debug, Default, Args)]
-#[command(after_help = "\
-Examples:
-  tine ls
-  tine ls --long
-  tine ls --archived --json")]
-pub(crate) struct LsArgs {
-    /// Also those that are archived
-    #[arg(long)]
-    archived: bool,
-    /// With the numbers of turns and branches, which takes longer
-    #[arg(short, long)]
-    long: bool,
-}
-
-pub(crate) fn ls(session: &CliSession, args: &LsArgs) -> Result<()> {
-    let conversations = all(session, args.archived)?;
-    let views = || conversations.to_vec();
-    if session.answered_json(|| Listing::<ConversationView>::all(views()))? {
-        return Ok(());
-    }
-    let mut rows = Vec::new();
-    for conversation in &conversations {
-        rows.push(row(session, conversation, args.long)?);
-    }
-    let column = rows.iter().map(|row| width(&row.id)).max().unwrap_or(0).min(40);
-    let paint = session.screen.paint;
-    session.screen.text(Paging::Paged, |out| {
-        for row in rows {
-            let gap = " ".repeat(column.saturating_sub(width(&row.id)));
-            let room = session.screen.columns.map_or(usize::MAX, |columns| {
-                columns.saturating_sub(column.max(width(&row.id)) + 20 + width(&row.counts))
-            });
-            let (id, time) = (paint.bold(&row.id), paint.dim(&row.time));
-            let line = format!("{id}{gap}  {time}{}  {}", row.counts, cut(row.title.trim(), room));
-            writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
-    })
-}
-
-struct ConversationRow {
-    id: String,
-    time: String,
-    counts: String,
-    title: String,
-}
-
-fn row(
-    session: &CliSession,
-    conversation: &ConversationView,
-    long: bool,
-) -> Result<ConversationRow> {
-    let counts = if long {
-        let stats = session.engine.stats(&session.call, Some(&conversation.id))?;
-        let stats = stats.conversation.unwrap_or_default();
-        format!("  {:>12}  {:>3} branches", count(stats.turns, "turn"), stats.branches)
-    } else {
-        String::new()
-    };
-    let mut title = conversation.title.clone().unwrap_or_default();
-    let marks =
-        [(conversation.archived, " (archived)"), (conversation.root.is_none(), " (purged)")];
-    for (_, mark) in marks.iter().filter(|(applies, _)| *applies) {
-        title.push_str(mark);
-    }
-    Ok(ConversationRow {
-        id: visible(conversation.id.as_str()).into_owned(),
-        time: short_time(conversation.active_at()),
-        counts,
-        title,
-    })
-}
-
-/// Returns every conversation of the session's project.
-pub(crate) fn all(session: &CliSession, archived: bool) -> Result<Vec<ConversationView>> {
-    all_of(session, &session.call, archived)
 }
 
 /// Returns every conversation of a call's project.

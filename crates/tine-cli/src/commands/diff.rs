@@ -70,7 +70,7 @@ pub(crate) fn diff(session: &CliSession, args: &DiffArgs) -> Result<()> {
 fn compare(session: &CliSession, args: &DiffArgs) -> Result<Diff> {
     let ask = |from: &str, to: &str| -> Result<Diff> {
         let query = DiffQuery {
-            conversation: session.scope()?,
+            conversation: session.scope_of([from, to])?,
             from: from.to_owned(),
             to: to.to_owned(),
             limit: None,

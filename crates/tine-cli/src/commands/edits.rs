@@ -155,6 +155,7 @@ enum DeleteModeChoice {
 }
 
 pub(crate) fn delete(session: &CliSession, args: &DeleteArgs) -> Result<()> {
+    session.require_whole_id("delete")?;
     let request = Delete {
         turn: session.turn(&args.turn)?,
         mode: match args.mode {

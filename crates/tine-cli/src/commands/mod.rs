@@ -13,16 +13,18 @@ pub(crate) mod config;
 pub(crate) mod conversations;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod drift;
 pub(crate) mod edits;
 pub(crate) mod entities;
 pub(crate) mod export;
 pub(crate) mod families;
 pub(crate) mod history;
-mod host_files;
+pub(crate) mod host_files;
 pub(crate) mod import;
 pub(crate) mod interpret;
 pub(crate) mod keys;
+pub(crate) mod list;
 pub(crate) mod maintenance;
 pub(crate) mod manual;
 pub(crate) mod mcp;
@@ -41,11 +43,14 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod sources;
+pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod sync;
 pub(crate) mod timeline;
 pub(crate) mod token;
 pub(crate) mod tree;
+pub(crate) mod usage;
+pub(crate) mod use_conversation;
 pub(crate) mod watch;
 
 use tine_store::OpenMode;
@@ -75,7 +80,11 @@ fn dispatch(globals: &Globals, command: Command) -> Result<()> {
         Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),
         Command::New(args) => conversations::new(globals, args),
-        Command::Ls(args) => conversations::ls(&open()?, &args),
+        Command::Ls(args) => list::ls(&open()?, &args),
+        Command::Use(args) => use_conversation::use_conversation(globals, &open()?, &args),
+        Command::Status(_) => status::status(globals),
+        Command::Usage(args) => usage::usage(globals, &open()?, &args),
+        Command::Doctor(_) => doctor::doctor(globals),
         Command::Projects(_) => projects::projects(&open()?),
         Command::Derive(args) => conversations::derive(&open()?, args),
         Command::Archive(args) => conversations::archive(&open()?, &args),

@@ -137,7 +137,7 @@ fn path_query(
 ) -> Result<PathQuery> {
     // An explicit branch or turn is looked up in all conversations; the default `main` is not.
     let conversation = match &to {
-        Some(_) => session.scope()?,
+        Some(to) => session.scope_of([to.as_str()])?,
         None => Some(session.conversation()?),
     };
     // By name even for `main`: if it was deleted, that is an error and not an empty path.

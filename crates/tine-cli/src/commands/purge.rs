@@ -39,12 +39,13 @@ pub(crate) struct PurgeArgs {
 }
 
 pub(crate) fn purge(session: &CliSession, args: &PurgeArgs) -> Result<()> {
+    session.require_whole_id("purge")?;
     let target = match &args.turn {
         Some(named) => match named.as_str().parse() {
             Ok(source) => PurgeTarget::Source(source),
             Err(_) => PurgeTarget::Turn(session.turn(named)?),
         },
-        None => PurgeTarget::Conversation(session.conversation()?),
+        None => PurgeTarget::Conversation(session.named_or_only()?),
     };
     let ask = Purge { target: target.clone(), confirm: None };
     let plan = session.engine.purge(&session.call, ask)?;

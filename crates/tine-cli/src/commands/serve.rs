@@ -126,6 +126,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         connections: connections(),
         redact: args.redact,
         models: models(globals, args.model)?,
+        prices: globals.settings.prices(),
         concurrency: args.concurrency,
         rate: args.rate,
         grace: Duration::from_secs(args.grace),

@@ -119,7 +119,7 @@ enum TurnOrCommit {
 
 /// Resolves a reference to a turn or, failing that, to a commit.
 fn turn_or_commit(session: &CliSession, named: &Reference) -> Result<TurnOrCommit> {
-    let refused = match session.scope().and_then(|conversation| {
+    let refused = match session.scope_of([named.as_str()]).and_then(|conversation| {
         let turn = TurnRef { conversation, turn: named.clone() };
         Ok(session.engine.turn(&session.call, turn)?)
     }) {

@@ -1,6 +1,6 @@
 //! The operation log: running a change as one entry, reading entries, and the change feed.
 
-mod activity;
+pub(crate) mod activity;
 pub(crate) mod canonical_writer;
 pub(crate) mod change;
 pub(crate) mod feed;

@@ -8,6 +8,7 @@ use tine_store::{
     Visibility,
 };
 
+use crate::log::activity;
 use crate::log::change::{ConversationField, LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{equal_child, make_chain, refuse_purged};
@@ -77,11 +78,12 @@ impl Engine {
         })
     }
 
-    /// Returns one conversation.
+    /// Returns one conversation with its overview.
     pub fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
         self.read(|records| {
             let found = resolve::conversation(records, call, id)?;
-            views::conversation(records, &found)
+            let overview = Some(activity::read_overview(records, &found)?);
+            Ok(ConversationView { overview, ..views::conversation(records, &found)? })
         })
     }
 

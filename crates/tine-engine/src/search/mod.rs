@@ -24,8 +24,8 @@ use tine_store::{
 
 use crate::ops::conversation::bad_cursor;
 use crate::ops::metadata::shown_title;
-use crate::tree::resolve;
 use crate::tree::shown::{Tree, TurnState};
+use crate::tree::{overview, resolve};
 use crate::{Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, SearchWindow};
 
 /// Default number of hits in a page.
@@ -136,6 +136,7 @@ struct Search<'s> {
 /// A conversation with hits.
 struct HitConversation<'s> {
     conversation: Conversation,
+    label: Option<String>,
     tree: Tree<'s>,
     branches: Vec<Branch>,
 }
@@ -207,7 +208,9 @@ impl<'s> Search<'s> {
         }
         let mut branches = self.records.branches(key)?;
         branches.sort_by_key(|branch| branch.name != Name::main());
-        Ok(Some(HitConversation { conversation, tree: Tree::new(self.records, key), branches }))
+        let label = overview::label(self.records, &conversation)?;
+        let tree = Tree::new(self.records, key);
+        Ok(Some(HitConversation { conversation, label, tree, branches }))
     }
 
     fn hit(
@@ -234,7 +237,7 @@ impl<'s> Search<'s> {
         let window = SearchWindow { turn_id: turn.id, branch: branches.first().cloned() };
         Ok(Some(SearchHit {
             conversation: found.conversation.id.clone(),
-            conversation_title: found.conversation.title.clone(),
+            conversation_title: found.label.clone(),
             archived: found.conversation.visibility == Visibility::Archived,
             turn: turn.id,
             hash: turn.hash,

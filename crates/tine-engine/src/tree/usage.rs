@@ -7,20 +7,29 @@
 //! their whole, and copies that of their originals, so both are passed over in totals; on a
 //! branch's line the half that the text begins with counts for the whole.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use tine_core::{ConversationId, Json, Usage};
 use tine_store::{Conversation, Read, SegmentNo, Turn};
 
+use crate::log::activity::is_in_folder;
+use crate::tree::overview;
 use crate::tree::resolve;
 use crate::tree::shown::{SegmentRun, Tree, TurnState};
-use crate::{Call, Engine, Result, UsageShare, UsageTotals};
+use crate::{
+    Call, Engine, Result, UsageDimension, UsageGroup, UsageQuery, UsageReport, UsageShare,
+    UsageTotals,
+};
 
 /// Stands for the model of turns that name none.
 const NO_MODEL: &str = "unknown";
 
 /// Conversations that are looked up at once.
 const BATCH: usize = 256;
+
+/// The most groups of a report.
+const GROUPS: usize = 10_000;
 
 impl Engine {
     /// Tokens and cost of a conversation, or of all conversations of the project. Reads every
@@ -30,6 +39,39 @@ impl Engine {
         self.read(|records| match conversation {
             Some(id) => of_conversation(records, &resolve::conversation(records, call, id)?, limit),
             None => of_project(records, call, limit),
+        })
+    }
+
+    /// Tokens and cost of the project, grouped by day, program, folder and model. Reads every turn
+    /// of it.
+    pub fn usage_report(&self, call: &Call, query: &UsageQuery) -> Result<UsageReport> {
+        self.read(|records| {
+            let mut report = GroupedUsage::default();
+            each_conversation(records, call, &mut |conversation| {
+                let metadata = &conversation.metadata;
+                let (program, folder) = (overview::program(metadata), overview::folder(metadata));
+                let wanted = query.program.as_deref().is_none_or(|it| program == Some(it));
+                if !wanted || !is_in_folder(folder, query.folder.as_deref()) {
+                    return Ok(());
+                }
+                for extent in records.segments(conversation.key)? {
+                    each_turn(records, extent.segment.no, extent.turns, &mut |turn, usage| {
+                        let early = query.since.is_some_and(|since| turn.created_at < since);
+                        let late = query.until.is_some_and(|until| turn.created_at >= until);
+                        if counts(&turn) && !early && !late {
+                            let usage = query.prices.estimate(recorded_model(&turn), usage);
+                            report.add(group(query, &turn, program, folder), &usage);
+                        }
+                        Ok(())
+                    })?;
+                }
+                Ok(())
+            })?;
+            let mut report = report.finish();
+            if query.by.is_empty() {
+                report.groups.clear();
+            }
+            Ok(report)
         })
     }
 }
@@ -77,34 +119,84 @@ fn add_share(shares: &mut Vec<UsageShare>, limit: usize, name: String, usage: Us
     }
 }
 
+/// The values of the requested dimensions: day, program, folder and model.
+type GroupKey = [Option<String>; 4];
+
+/// Usage by group, with no more groups than a report may have.
+#[derive(Default)]
+struct GroupedUsage {
+    total: Usage,
+    groups: BTreeMap<GroupKey, Usage>,
+    rest: Option<Usage>,
+}
+
+impl GroupedUsage {
+    fn add(&mut self, key: GroupKey, usage: &Usage) {
+        self.total.add(usage);
+        let full = self.groups.len() >= GROUPS;
+        match self.groups.entry(key) {
+            Entry::Occupied(mut sum) => sum.get_mut().add(usage),
+            Entry::Vacant(_) if full => self.rest.get_or_insert_default().add(usage),
+            Entry::Vacant(place) => drop(place.insert(*usage)),
+        }
+    }
+
+    fn finish(self) -> UsageReport {
+        let groups = self.groups.into_iter().map(|([day, program, folder, model], usage)| {
+            UsageGroup { day, program, folder, model, usage }
+        });
+        UsageReport { total: self.total, groups: groups.collect(), rest: self.rest }
+    }
+}
+
+fn group(query: &UsageQuery, turn: &Turn, program: Option<&str>, folder: Option<&str>) -> GroupKey {
+    let wanted = |dimension| query.by.contains(&dimension);
+    let day = || turn.created_at.to_string().chars().take(10).collect();
+    [
+        wanted(UsageDimension::Day).then(day),
+        program.filter(|_| wanted(UsageDimension::Program)).map(str::to_owned),
+        folder.filter(|_| wanted(UsageDimension::Folder)).map(str::to_owned),
+        recorded_model(turn).filter(|_| wanted(UsageDimension::Model)).map(str::to_owned),
+    ]
+}
+
+/// Visits the conversations of a project, also archived ones.
+fn each_conversation(
+    records: &dyn Read,
+    call: &Call,
+    visit: &mut dyn FnMut(&Conversation) -> Result<()>,
+) -> Result<()> {
+    let mut after = None;
+    loop {
+        let found = records.conversations(&call.project, after, BATCH)?;
+        let Some(last) = found.last() else { return Ok(()) };
+        after = Some(last.key);
+        found.iter().filter(|it| it.visibility.is_there()).try_for_each(&mut *visit)?;
+    }
+}
+
 /// Returns all conversations of a project, also hidden ones.
 fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTotals> {
     let mut models = UsageByModel::new(limit);
     let mut total = Usage::default();
     let mut conversations = Vec::new();
-    let mut after = None;
-    loop {
-        let found = records.conversations(&call.project, after, BATCH)?;
-        let Some(last) = found.last() else { break };
-        after = Some(last.key);
-        for conversation in found.iter().filter(|it| it.visibility.is_there()) {
-            let mut sum = Usage::default();
-            for extent in records.segments(conversation.key)? {
-                each_turn(records, extent.segment.no, extent.turns, &mut |turn, usage| {
-                    if counts(&turn) {
-                        models.add(model(&turn), usage);
-                        sum.add(usage);
-                    }
-                    Ok(())
-                })?;
-            }
-            total.add(&sum);
-            if sum == Usage::default() {
-                continue;
-            }
+    each_conversation(records, call, &mut |conversation| {
+        let mut sum = Usage::default();
+        for extent in records.segments(conversation.key)? {
+            each_turn(records, extent.segment.no, extent.turns, &mut |turn, usage| {
+                if counts(&turn) {
+                    models.add(model(&turn), usage);
+                    sum.add(usage);
+                }
+                Ok(())
+            })?;
+        }
+        total.add(&sum);
+        if sum != Usage::default() {
             add_share(&mut conversations, limit, conversation.id.to_string(), sum);
         }
-    }
+        Ok(())
+    })?;
     let models = models.shares();
     Ok(UsageTotals { total, models, conversations, branches: Vec::new() })
 }
@@ -187,8 +279,12 @@ fn each_turn(
 }
 
 fn model(turn: &Turn) -> &str {
+    recorded_model(turn).unwrap_or(NO_MODEL)
+}
+
+fn recorded_model(turn: &Turn) -> Option<&str> {
     let recorded = turn.metadata.source_info.as_ref().and_then(|info| info.get("model"));
-    recorded.and_then(Json::as_str).filter(|name| !name.is_empty()).unwrap_or(NO_MODEL)
+    recorded.and_then(Json::as_str).filter(|name| !name.is_empty())
 }
 
 fn counts(turn: &Turn) -> bool {

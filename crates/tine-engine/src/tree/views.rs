@@ -6,6 +6,7 @@ use tine_core::{ConversationId, ProjectId, TurnHash, TurnId};
 use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility, required};
 
 use crate::log::mutation::Receipt;
+use crate::tree::overview;
 use crate::tree::resolve::conversation_of;
 use crate::tree::shown::{Tree, TurnState};
 use crate::{BookmarkView, BranchView, ConversationView, Presence, Result, TurnView};
@@ -22,6 +23,8 @@ pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<C
         derived_from: found.derived_from.clone(),
         archived: found.visibility == Visibility::Archived,
         changed_at: records.changed_at(found.key)?.unwrap_or(found.created_at),
+        active_at: overview::active_at(records, found)?,
+        overview: None,
     })
 }
 

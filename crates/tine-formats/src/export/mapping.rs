@@ -64,7 +64,7 @@ pub(super) fn conversation(
     Ok(object([
         ("id", own.into()),
         ("conversation_id", own.into()),
-        ("title", about.title.clone().unwrap_or_default().into()),
+        ("title", about.label().unwrap_or_default().into()),
         ("create_time", seconds(about.created_at)),
         ("update_time", seconds(last)),
         ("current_node", current.map_or(ROOT.into(), |id| id.to_string().into())),

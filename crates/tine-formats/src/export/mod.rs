@@ -128,7 +128,7 @@ fn markdown(
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let about = engine.conversation(call, id)?;
-    writeln!(out, "# {}\n", about.title.as_deref().unwrap_or(id.as_str()))?;
+    writeln!(out, "# {}\n", about.label().unwrap_or(id.as_str()))?;
     let options = Options { open_calls: OpenCalls::Keep, ..Options::of(Format::Markdown) };
     if let Some(to) = to {
         let made = render(&path(engine, call, id, to.clone())?, &options)?;

@@ -93,7 +93,7 @@ impl ImportFormat {
 
     /// Returns whether a file holds one conversation, to which lines are only added: it is not read
     /// again until it changes.
-    pub(crate) fn is_log(self) -> bool {
+    pub fn is_log(self) -> bool {
         matches!(
             self,
             ImportFormat::ClaudeCode

@@ -7,8 +7,8 @@ use tine_api::bodies::Speaker;
 use tine_core::json::{MAX_DEPTH, parse};
 use tine_core::{Body, Name};
 use tine_engine::{
-    Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, SearchQuery,
-    Selection, TopologyQuery, TurnRef, WindowQuery,
+    Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, RecentQuery,
+    SearchQuery, Selection, TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::{redact, render};
 
@@ -306,7 +306,8 @@ fn get_tree(context: &ToolContext, arguments: TreeArguments) -> Result<ToolAnswe
     let Some(id) = arguments.conversation_id.as_deref() else {
         let rows = context.budget.rows(
             |page| {
-                let found = context.engine.conversations(&context.call, false, page)?;
+                let query = RecentQuery::default();
+                let found = context.engine.recent_conversations(&context.call, &query, page)?;
                 Ok((found.items, found.next))
             },
             |found, truncator| {

@@ -6,7 +6,7 @@ use tine_api::{
     Answer, ConversationPatch, ConversationView, Derive, Derived, Listing, NewConversation,
     ProjectView, Purge, PurgeTarget, Purged,
 };
-use tine_core::{ErrorKind, ProjectId};
+use tine_core::{ErrorKind, ProjectId, Timestamp};
 use tine_engine::RecentQuery;
 
 use super::{ConversationPath, List, NoParameters, ProjectQuery, parameters};
@@ -54,11 +54,23 @@ parameters!(paged ConversationsQuery {
     archived: Option<bool>,
     /// The order of the list; `made` by default.
     order: Option<ConversationOrder>,
-    /// Only conversations whose title or id contains each of these words, ignoring case. Needs
-    /// `order=activity`.
+    /// Only conversations whose label, folder or id contains each of these words, ignoring case.
+    /// Needs `order=activity`.
     q: Option<String>,
     /// Only conversations with this tag in the `tags` of their metadata. Needs `order=activity`.
     tag: Option<String>,
+    /// Only conversations of this program, such as `claude-code`. Needs `order=activity`.
+    program: Option<String>,
+    /// Only conversations about this folder or one below it. A name without slashes is compared with
+    /// the last part of the folder. Needs `order=activity`.
+    folder: Option<String>,
+    /// Only conversations that were active at this time or later. Needs `order=activity`.
+    since: Option<Timestamp>,
+    /// Only conversations that were last active before this time. Needs `order=activity`.
+    until: Option<Timestamp>,
+    /// Whether to omit conversations that another one started as sub-agents. Needs
+    /// `order=activity`.
+    top_level: Option<bool>,
 });
 
 /// An order of conversations.
@@ -68,7 +80,8 @@ parameters!(paged ConversationsQuery {
 pub(crate) enum ConversationOrder {
     /// In order of creation.
     Made,
-    /// Most recently active first. An imported conversation counts from its last message.
+    /// Most recently active first, with an overview of each conversation. Imported messages count
+    /// at the time at which they were sent.
     Activity,
 }
 
@@ -160,22 +173,39 @@ fn create(
 
 fn list(context: &RequestContext, query: ConversationsQuery) -> ApiResult<List<ConversationView>> {
     let (page, include_archived) = (query.page(), query.archived.unwrap_or(false));
+    let recent = RecentQuery {
+        include_archived,
+        top_level: query.top_level.unwrap_or(false),
+        words: query.q,
+        tag: query.tag,
+        program: query.program,
+        folder: query.folder,
+        since: query.since,
+        until: query.until,
+    };
     let order = query.order.unwrap_or(ConversationOrder::Made);
     let found = match order {
-        ConversationOrder::Made if query.q.is_some() || query.tag.is_some() => {
-            let why = "`q` and `tag` need `order=activity`";
+        ConversationOrder::Made if has_filters(&recent) => {
+            let why = "filters such as `q` and `tag` need `order=activity`";
             return Err(Problem::new(ErrorKind::Invalid, why));
         }
         ConversationOrder::Made => {
             context.engine().conversations(&context.call, include_archived, page)?
         }
         ConversationOrder::Activity => {
-            let (words, tag) = (query.q, query.tag);
-            let recent = RecentQuery { include_archived, words, tag, metadata: None };
             context.engine().recent_conversations(&context.call, &recent, page)?
         }
     };
     context.ok(found)
+}
+
+fn has_filters(query: &RecentQuery) -> bool {
+    let RecentQuery { include_archived: _, top_level, words, tag, program, folder, since, until } =
+        query;
+    let texts = [words, tag, program, folder];
+    *top_level
+        || texts.iter().any(|text| text.is_some())
+        || [since, until].iter().any(|time| time.is_some())
 }
 
 fn get(context: &RequestContext, path: ConversationPath) -> ApiResult<Answer<ConversationView>> {

@@ -129,6 +129,10 @@ impl Read for SqliteTxn<'_> {
         }
     }
 
+    fn turn_time(&self, loc: TurnLoc) -> Result<Option<Timestamp>> {
+        self.time_at(rows::place(loc))
+    }
+
     fn turns(
         &self,
         segment: SegmentNo,

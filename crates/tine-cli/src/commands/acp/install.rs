@@ -41,7 +41,7 @@ pub(crate) struct AcpInstallArgs {
 
 /// A program that starts agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Editor {
+pub(crate) enum Editor {
     /// Zed
     Zed,
     /// The IDEs of JetBrains
@@ -51,6 +51,9 @@ enum Editor {
     /// Neovim with agentic.nvim
     Agentic,
 }
+
+/// The part of the settings that lists agents.
+const SECTION: &str = "agent_servers";
 
 /// Configuration that the user has to insert.
 #[derive(Serialize)]
@@ -136,7 +139,7 @@ fn entry(globals: &Globals, args: &AcpInstallArgs) -> Result<HostEntry> {
 }
 
 impl Editor {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Editor::Zed => "Zed",
             Editor::Jetbrains => "JetBrains",
@@ -145,12 +148,18 @@ impl Editor {
         }
     }
 
-    fn file(self) -> Option<PathBuf> {
+    pub(crate) fn file(self) -> Option<PathBuf> {
         match self {
             Editor::Zed => zed_settings_file(),
             Editor::Jetbrains => Some(home()?.join(".jetbrains").join("acp.json")),
             Editor::Codecompanion | Editor::Agentic => None,
         }
+    }
+
+    /// Returns whether the settings' text starts `tine`, as an agent or to record one.
+    pub(crate) fn has_entry(self, text: &str) -> std::result::Result<bool, String> {
+        let names = jsonc::names(text, SECTION)?;
+        Ok(names.iter().any(|name| name == "tine" || name.starts_with("tine-")))
     }
 
     fn with_entry(
@@ -165,7 +174,7 @@ impl Editor {
         };
         members.push(("command", Member::Text(&entry.command)));
         members.push(("args", Member::List(&entry.arguments)));
-        jsonc::set(text, "agent_servers", name, &members)
+        jsonc::set(text, SECTION, name, &members)
     }
 
     /// Returns the configuration for plugins that are configured in Lua.

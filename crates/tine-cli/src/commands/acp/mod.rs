@@ -1,7 +1,7 @@
 //! `tine acp`: an ACP agent over standard input and output, or a recorder in front of another
 //! agent, and its installation in editors.
 
-mod install;
+pub(crate) mod install;
 
 use std::ffi::OsString;
 use std::io;

@@ -63,6 +63,28 @@ pub(crate) fn set(
     Ok(format!("{mark}{root}"))
 }
 
+/// Returns the names of the members of an object; none if the file holds no such object.
+pub(crate) fn names(text: &str, section: &str) -> Result<Vec<String>, String> {
+    let root = parse(text)?;
+    let section = root.object_value().and_then(|top| top.object_value(section));
+    let members = section.iter().flat_map(CstObject::properties);
+    Ok(members.filter_map(|member| member.name()?.decoded_value().ok()).collect())
+}
+
+/// Returns the text of the value at a path of names, if there is one.
+pub(crate) fn value_at(text: &str, path: &[&str]) -> Result<Option<String>, String> {
+    let Some((last, sections)) = path.split_last() else { return Ok(None) };
+    let top = parse(text)?.object_value();
+    let within = sections.iter().try_fold(top, |object, name| Some(object?.object_value(name)));
+    let value = within.flatten().and_then(|object| object.get(last)?.value());
+    Ok(value.map(|value| value.to_string()))
+}
+
+fn parse(text: &str) -> Result<CstRootNode, String> {
+    let bare = text.trim_start_matches(BYTE_ORDER_MARK);
+    CstRootNode::parse(bare, &HOSTS_JSON).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Member, set};

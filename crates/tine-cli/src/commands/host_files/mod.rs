@@ -4,7 +4,7 @@
 //! A file that cannot be parsed is not changed, and nothing is written for any host unless all
 //! requested files can be changed.
 
-pub(super) mod jsonc;
+pub(crate) mod jsonc;
 pub(super) mod toml;
 
 use std::env;
@@ -67,11 +67,11 @@ fn utf8_path(path: PathBuf) -> Result<String> {
 }
 
 /// Returns the absolute folder that an environment variable names.
-pub(super) fn folder_from_env(name: &str) -> Option<PathBuf> {
+pub(crate) fn folder_from_env(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute())
 }
 
-pub(super) fn home() -> Option<PathBuf> {
+pub(crate) fn home() -> Option<PathBuf> {
     folder_from_env("HOME").or_else(|| folder_from_env("USERPROFILE"))
 }
 

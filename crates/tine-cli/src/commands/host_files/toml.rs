@@ -71,6 +71,13 @@ pub(crate) fn set_key(text: &str, name: &str, new: Option<&str>) -> Result<Strin
     Ok(document.to_string())
 }
 
+/// Returns whether a table `section.name` exists.
+pub(crate) fn has(text: &str, section: &str, name: &str) -> Result<bool, String> {
+    let document = text.parse::<DocumentMut>().map_err(|error| error.message().to_owned())?;
+    let tables = document.get(section).and_then(Item::as_table_like);
+    Ok(tables.is_some_and(|tables| tables.contains_key(name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{HostEntry, set};

@@ -11,7 +11,7 @@ use crate::commands::host_files::{
 
 /// A program that starts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Host {
+pub(crate) enum Host {
     /// Claude Code
     ClaudeCode,
     /// Claude Desktop
@@ -30,11 +30,11 @@ pub(super) enum Host {
 const NAME: &str = "tine";
 
 impl Host {
-    pub(super) const ALL: [Host; 6] =
+    pub(crate) const ALL: [Host; 6] =
         [Host::ClaudeCode, Host::ClaudeDesktop, Host::Cursor, Host::Vscode, Host::Zed, Host::Codex];
 
     /// Returns the display name.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Host::ClaudeCode => "Claude Code",
             Host::ClaudeDesktop => "Claude Desktop",
@@ -46,7 +46,7 @@ impl Host {
     }
 
     /// Returns the configuration file; `None` without a home folder.
-    pub(super) fn file(self) -> Option<PathBuf> {
+    pub(crate) fn file(self) -> Option<PathBuf> {
         let under_home = |path: &str| Some(home()?.join(path));
         match self {
             Host::ClaudeCode => match folder_from_env("CLAUDE_CONFIG_DIR") {
@@ -67,7 +67,7 @@ impl Host {
     }
 
     /// Returns whether the host seems to be installed.
-    pub(super) fn is_here(self, file: &Path) -> bool {
+    pub(crate) fn is_here(self, file: &Path) -> bool {
         match self {
             // Its file is in the home folder itself.
             Host::ClaudeCode => file.exists() || file.with_file_name(".claude").exists(),
@@ -75,14 +75,30 @@ impl Host {
         }
     }
 
-    /// Returns the file's text with the entry added.
-    pub(super) fn with_entry(self, text: &str, entry: &HostEntry) -> Result<String, String> {
-        let section = match self {
+    /// Returns the name of the host's part of the file.
+    fn section(self) -> &'static str {
+        match self {
             Host::ClaudeCode | Host::ClaudeDesktop | Host::Cursor => "mcpServers",
             Host::Vscode => "servers",
             Host::Zed => "context_servers",
-            Host::Codex => return toml::set(text, "mcp_servers", NAME, entry),
-        };
+            Host::Codex => "mcp_servers",
+        }
+    }
+
+    /// Returns whether the file's text has the entry.
+    pub(crate) fn has_entry(self, text: &str) -> Result<bool, String> {
+        match self {
+            Host::Codex => toml::has(text, self.section(), NAME),
+            _ => Ok(jsonc::names(text, self.section())?.iter().any(|name| name == NAME)),
+        }
+    }
+
+    /// Returns the file's text with the entry added.
+    pub(super) fn with_entry(self, text: &str, entry: &HostEntry) -> Result<String, String> {
+        let section = self.section();
+        if self == Host::Codex {
+            return toml::set(text, section, NAME, entry);
+        }
         let mut members = match self {
             Host::ClaudeCode | Host::Vscode => vec![("type", Member::Text("stdio"))],
             Host::Zed => vec![("source", Member::Text("custom"))],

@@ -1,6 +1,6 @@
 //! `tine mcp`: an MCP server over standard input and output, and its installation in hosts.
 
-mod hosts;
+pub(crate) mod hosts;
 mod install;
 
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ use tine_store::OpenMode;
 
 use self::arguments::{CheckoutArgs, ConversationArgs, ReplArguments, ReplCommand};
 use self::complete::ReplCompleter;
-use super::conversations;
+use super::list;
 use crate::arguments::{Arguments, Command, Globals};
 use crate::command_error::{CommandError, Result};
 use crate::session::{self, CliSession, MAIN};
@@ -296,7 +296,7 @@ impl Repl {
 
     fn conversation(&mut self, mut globals: Globals, args: ConversationArgs) -> Result<()> {
         let Some(id) = args.id else {
-            let command = Command::Ls(conversations::LsArgs::default());
+            let command = Command::Ls(list::LsArgs::default());
             return super::run(Arguments { globals, command });
         };
         globals.read_settings()?;
