@@ -92,7 +92,7 @@ fn a_bookmark_does_not_take_a_name_that_means_a_branch() {
         let error = world.refused(ErrorKind::Conflict, |engine, call| {
             engine.set_bookmark(call, name("side"), world.turn(said[1]))
         });
-        assert!(error.to_string().contains("choose another one"), "{error}");
+        assert!(error.to_string().contains("choose another name"), "{error}");
         // Branches belong to their conversation, so it is free in another one.
         mark(world, "side", there[0]);
         assert_eq!(world.path(&other, "side"), "c");

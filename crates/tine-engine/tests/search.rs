@@ -538,7 +538,7 @@ fn bad_queries_are_refused_clearly_or_read_sensibly() {
             let error = world.refused(ErrorKind::Invalid, |engine, call| {
                 engine.search(call, SearchQuery::of(only_not))
             });
-            assert!(error.to_string().contains("look for"), "{error}");
+            assert!(error.to_string().contains("only excludes"), "{error}");
         }
         for read in [
             "\"it's 5",

@@ -28,7 +28,7 @@ fn a_window_is_committed_by_its_ends() {
     assert_eq!(made["turn_window"]["start_turn_hash"], start);
     assert_eq!(made["turn_window"]["end_turn_hash"], end);
     let why = home.refused("invalid", &["commit", &end, &start, "-m", "x"]);
-    assert!(why.contains("earlier turn first"), "{why}");
+    assert!(why.contains("after its end"), "{why}");
     let why = home.refused("invalid", &["commit", &end, "-m", "one end"]);
     assert!(why.contains("START"), "{why}");
     home.refused("invalid", &["commit"]);

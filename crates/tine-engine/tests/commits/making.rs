@@ -87,9 +87,9 @@ fn a_window_that_is_no_stretch_of_one_path_is_refused() {
                 .to_string()
         };
         let reversed = refuse(windowed(&talk, &name(said[2]), &name(said[0])));
-        assert!(reversed.contains("earlier turn first"), "{reversed}");
+        assert!(reversed.contains("after its end"), "{reversed}");
         let broken = refuse(windowed(&talk, &name(said[1]), &name(side)));
-        assert!(broken.contains("unbroken"), "{broken}");
+        assert!(broken.contains("not on the path to its end"), "{broken}");
         refuse(windowed(&talk, "root", &name(side)));
         let elsewhere = windowed(&talk, &name(side), &name(side)).on("main");
         refuse(elsewhere);

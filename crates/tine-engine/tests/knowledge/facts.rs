@@ -60,7 +60,7 @@ fn facts_that_do_not_match_their_schema_are_refused_and_leave_nothing() {
             (fact("task", r#"{"title":"x","due":"soon"}"#), "task.due takes a date"),
             (fact("Task", r#"{"title":"x"}"#), "cannot be the name of a type"),
             (fact("task", "{}"), "has no fields"),
-            (fact("agent_message", r#"{"content":"x"}"#), "made by Tine alone"),
+            (fact("agent_message", r#"{"content":"x"}"#), "created by Tine"),
         ] {
             let good = fact("person", r#"{"name":"Ada"}"#);
             let request = StoreFacts { entities: vec![good, wrong], ..StoreFacts::default() };

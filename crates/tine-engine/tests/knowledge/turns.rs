@@ -82,7 +82,7 @@ fn a_turn_named_by_the_id_that_an_answer_gave_it_gets_another_version() {
         refused(second.turn.id, Message::tool("call-1", "x"), "a message of tool (tool call");
         let talk = tine_core::ConversationId::from_stored("chat");
         let plain = world.say(&talk, &["c"]);
-        refused(plain[0], user("x"), "edit that turn, or give a `turn_id` of your own");
+        refused(plain[0], user("x"), "edit that turn, or give a new `turn_id`");
     });
 }
 

@@ -49,7 +49,9 @@ impl Recorded {
             0 => Message::text(Role::User, format!("question {n}")),
             _ => Message::text(Role::Assistant, format!("answer {n}")),
         });
-        self.say(texts.collect());
+        for some in texts.collect::<Vec<_>>().chunks(10_000) {
+            self.say(some.to_vec());
+        }
     }
 
     fn query(&self) -> PathQuery {
