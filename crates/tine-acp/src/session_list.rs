@@ -1,4 +1,4 @@
-//! The list of sessions: branches whose working directory is known, the most recently changed
+//! The list of sessions: branches whose working directory is known, the most recently active
 //! first.
 //!
 //! What the protocol needs to know about a session besides its turns is kept in the metadata of its

@@ -63,14 +63,14 @@ fn a_load_replays_the_session_before_responding_and_a_resume_does_not() {
 }
 
 #[test]
-fn sessions_are_listed_by_folder_with_titles_and_the_last_changed_first() {
+fn sessions_are_listed_by_folder_with_titles_and_the_last_active_first() {
     let store = TestStore::new();
     let mut client = store.client();
     let first = client.new_session();
     let elsewhere = client.ask("session/new", json!({ "cwd": "/other", "mcpServers": [] }));
     let elsewhere = elsewhere["sessionId"].as_str().expect("an id").to_owned();
-    let asked = client.prompt(&elsewhere, "Where to in March?");
     let last = client.prompt(&first, "a question\nof two lines");
+    let asked = client.prompt(&elsewhere, "Where to in March?");
     let fork = json!({ "sessionId": elsewhere, "cwd": "/third", "messageId": asked.agent });
     let forked = client.ask("session/fork", fork);
     let forked = forked["sessionId"].as_str().expect("an id").to_owned();

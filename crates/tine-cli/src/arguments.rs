@@ -393,7 +393,6 @@ pub(crate) enum Command {
     /// Create a conversation
     New(conversations::NewArgs),
     /// List conversations, most recently active first
-    #[command(alias = "list")]
     Ls(list::LsArgs),
     /// Choose the conversation for commands in this folder
     Use(use_conversation::UseArgs),

@@ -52,7 +52,7 @@ const ONLY_HERE: [(&str, &str); 13] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 13] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 14] = [
     ("help::", "it is about spellings"),
     ("guides::", "they name their stores and servers themselves"),
     ("reference::", "it is about what the command understands"),
@@ -60,6 +60,7 @@ const GROUPS_ONLY_HERE: [(&str, &str); 13] = [
     ("formats::", "they begin with the file of an older store, and pack it"),
     ("damage::", "they alter the store's files, which a server holds open"),
     ("importing::", "files of other programs are imported, and stores synced, beside the store"),
+    ("listing::", "the listed history is imported beside the store"),
     ("mcp::", "a host starts the command beside the store, or connects to /mcp itself"),
     ("serving::", "they start and end servers of their own"),
     ("settings::", "they are about where a store or a server is named"),

@@ -138,7 +138,7 @@ async fn ids_and_names_are_completed() {
     let fact = host
         .call(
             "store_structured",
-            json!({ "entities": [{ "entity_type": "person", "fields": { "name": "Ada" } }] }),
+            json!({ "entities": [{ "entity_type": "person", "fields": { "name": "Ada Zoe" } }] }),
         )
         .await;
     let complete = async |reference: Reference, name: &str, value: &str, chosen: Option<&str>| {
@@ -163,7 +163,7 @@ async fn ids_and_names_are_completed() {
         ["main"]
     );
     let ada = fact["entities"][0]["entity_id"].as_str().expect("an id");
-    assert_eq!(complete(template("tine://entity/{id}"), "id", "ada", None).await, [ada]);
+    assert_eq!(complete(template("tine://entity/{id}"), "id", "ada z", None).await, [ada]);
     assert_eq!(complete(template("tine://turn/{id}"), "id", "", None).await.len(), 3);
     assert_eq!(complete(template("tine://source/{id}"), "id", "src_", None).await.len(), 1);
     assert!(complete(template("tine://nothing/{id}"), "id", "", None).await.is_empty());

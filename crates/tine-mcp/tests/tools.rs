@@ -432,7 +432,7 @@ async fn an_error_says_what_is_wrong_and_what_to_send_instead() {
             "conflict",
             &turns[3],
         ),
-        ("search_turns", json!({ "query": "" }), "invalid", "look"),
+        ("search_turns", json!({ "query": "" }), "invalid", "search for"),
         (
             "undo_operation",
             json!({ "conversation_id": "trip", "operation": 99 }),

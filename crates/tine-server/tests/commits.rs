@@ -109,7 +109,7 @@ fn invalid_ranges_and_missing_commits_are_refused() {
     let served = Served::new();
     let hashes = tokyo(&served);
     let refused = served.post_text(COMMITS, &body(&hashes[2], &hashes[0])).refused(400, "invalid");
-    assert!(refused["detail"].as_str().is_some_and(|it| it.contains("earlier")), "{refused}");
+    assert!(refused["detail"].as_str().is_some_and(|it| it.contains("swap them")), "{refused}");
     let unknown = format!("sha256:{}", "0".repeat(64));
     served.post_text(COMMITS, &body(&unknown, &hashes[2])).refused(404, "not_found");
     let with = |member: &str, value: Value| {

@@ -50,7 +50,7 @@ fn decisions_that_make_no_sense_are_refused() {
         (&["resolve", "--side", "1", &city], "--side N, --value JSON or --nothing"),
         (&["resolve", &city, "--side", "1", "--nothing"], "only one of"),
         (&["resolve", "--nothing"], "name the field before"),
-        (&["resolve", &city, "--side", "3"], "sides 1 to 2"),
+        (&["resolve", &city, "--side", "3"], "give 1 to 2"),
         (&["resolve", &city, "--value", "{"], "invalid JSON"),
         (&["resolve", "city", "--side", "1"], "expected a field"),
     ];

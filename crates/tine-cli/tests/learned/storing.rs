@@ -91,7 +91,7 @@ fn an_invalid_turn_is_refused() {
         "invalid",
         &["store", "turn", "c", "--interpret", "wait", "--interpreter", "x", "y"],
     );
-    assert!(refused.contains("there are: rules"), "{refused}");
+    assert!(refused.contains("available: rules"), "{refused}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn invalid_facts_are_refused_as_a_whole() {
         (r#"{"entities":[{"entity_type":"person","fields":{"name":"x"},"nmae":1}]}"#, "`nmae`"),
         (r#"{"entities":[{"entity_type":"person","fields":{"name":"x"},"span":[1]}]}"#, "span"),
         (r#"{"entities":[{"entity_type":"person","fields":{"name":7}}]}"#, "takes a string"),
-        (r#"{"entities":[{"entity_type":"agent_message","fields":{"x":1}}]}"#, "store turn"),
+        (r#"{"entities":[{"entity_type":"agent_message","fields":{"x":1}}]}"#, "store the turn"),
         (r#"{"relationships":[{"type":"LIKES","source_index":0,"target_index":1}]}"#, "LIKES"),
         (r#"{"relationships":[{"type":"PART_OF","target_index":1}]}"#, "exactly one of"),
         (r#"{"relationships":[{"type":"PART_OF","sorce_index":1}]}"#, "`sorce_index`"),

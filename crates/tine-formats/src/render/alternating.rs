@@ -1,4 +1,4 @@
-//! PartKind providers with two roles and one system prompt have in common.
+//! What providers with two roles and one system prompt have in common.
 
 use tine_core::Role;
 
@@ -6,13 +6,12 @@ use super::notes::{BlockRef, Notes};
 use super::tool_calls::RequestStep;
 use super::turn_parts::{Part, PartKind, TurnParts};
 
-/// TurnParts by nobody: the first message must be the user's.
+/// A message that is on no path: the first message must have the role `user`.
 pub(super) const BEGINNING: &str = "(The conversation begins with the assistant.)";
 
-pub(super) const FIRST_IS_USER: &str = "the first message must be the user's";
+pub(super) const FIRST_IS_USER: &str = "the first message must have the role `user`";
 
-pub(super) const LAST_IS_ASSISTANT: &str =
-    "it is the assistant's: some models refuse to go on from there, so add a user's message";
+pub(super) const LAST_IS_ASSISTANT: &str = "it is an assistant turn; some models reject a request that ends with one, so add a user message";
 
 /// Takes what the system says first out of the steps, as one text.
 pub(super) fn leading_system(
@@ -59,7 +58,7 @@ fn system_text(part: Part, notes: &mut Notes) -> Option<String> {
     }
 }
 
-/// PartKind the system says later, as the user's and marked.
+/// What the system says later, as the user's and marked.
 pub(super) fn system_as_user(said: TurnParts, notes: &mut Notes) -> TurnParts {
     if said.role != Role::System {
         return said;
@@ -70,7 +69,8 @@ pub(super) fn system_as_user(said: TurnParts, notes: &mut Notes) -> TurnParts {
             *text = format!("<system>\n{text}\n</system>");
         }
     }
-    let why = "there is one system prompt, at the beginning; this is written as the user's";
+    let why =
+        "the only system prompt is at the beginning; the turn is written with the role `user`";
     notes.changed(BlockRef::turn(said.turn), "a system turn", why);
     TurnParts { role: Role::User, ..said }
 }

@@ -45,7 +45,7 @@ pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     if messages.first().is_some_and(|first| first.role == Role::Assistant) {
         let json = text(alternating::BEGINNING);
         let blocks = vec![Block { at: BlockRef::default(), json }];
-        notes.added(BlockRef::default(), "a user's message", alternating::FIRST_IS_USER);
+        notes.added(BlockRef::default(), "a user message", alternating::FIRST_IS_USER);
         messages.insert(0, Message { role: Role::User, blocks });
     }
     end(&mut messages, notes);
@@ -116,8 +116,8 @@ fn block(part: Part, role: Role, provider: Option<Format>, notes: &mut Notes) ->
         }
         PartKind::Thinking { signature, .. } => {
             let why = match signature {
-                Some(_) => "its signature is another provider's",
-                None => "thinking without a signature is refused",
+                Some(_) => "its signature is from another provider",
+                None => "thinking without a signature is rejected",
             };
             notes.left_out(at, "thinking", why);
             return None;
@@ -136,7 +136,7 @@ fn block(part: Part, role: Role, provider: Option<Format>, notes: &mut Notes) ->
                 notes.changed(at, media.describe(), "it is written as text");
                 text(&said)
             } else if role == Role::Assistant {
-                let why = "the assistant's messages take none";
+                let why = "assistant messages cannot contain media";
                 notes.left_out(at, media.describe(), why);
                 return None;
             } else if let Some(json) = attached(&media) {
@@ -150,7 +150,7 @@ fn block(part: Part, role: Role, provider: Option<Format>, notes: &mut Notes) ->
     Some(Block { at, json })
 }
 
-const NO_FORM: &str = "the Messages API has no form for it";
+const NO_FORM: &str = "the Messages API does not support it";
 
 fn attached(media: &Media) -> Option<Json> {
     let kind = match (media.kind, media.mime.as_deref()) {
@@ -211,7 +211,7 @@ fn without_trailing_thinking(messages: Vec<Message>, notes: &mut Notes) -> Vec<M
             && let Some("thinking" | "redacted_thinking") =
                 last.json.get("type").and_then(Json::as_str)
         {
-            notes.left_out(last.at, "thinking", "a message that ends in thinking is refused");
+            notes.left_out(last.at, "thinking", "a message that ends in thinking is rejected");
             message.blocks.pop();
         }
         push(&mut kept, message.role, message.blocks);
@@ -229,7 +229,7 @@ fn end(messages: &mut [Message], notes: &mut Notes) {
     let said = block.json.get("text").and_then(Json::as_str);
     if let Some(said) = said.filter(|said| said.trim_end() != *said) {
         block.json = text(said.trim_end());
-        let why = "an assistant's last text that ends in white space is refused";
+        let why = "a final assistant text that ends in white space is rejected";
         notes.changed(block.at, "white space at the end", why);
     }
 }

@@ -19,7 +19,7 @@ pub enum RenderError {
     TooLong {
         /// The limit.
         limit: u64,
-        /// PartKind would do.
+        /// What would do.
         needed: u64,
     },
     /// The path could not be read.
@@ -30,7 +30,7 @@ pub enum RenderError {
     Corrupt {
         /// The turn.
         turn: TurnId,
-        /// PartKind the reader said.
+        /// What the reader said.
         error: JsonError,
     },
 }

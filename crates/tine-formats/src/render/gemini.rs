@@ -1,7 +1,7 @@
 //! Gemini's `generateContent`: `systemInstruction` and `contents`.
 //!
 //! Two roles, `user` and `model`, that alternate, the user's first. Calls are `functionCall`
-//! parts; as many `functionResponse` parts follow at once, named after their functions. PartKind the
+//! parts; as many `functionResponse` parts follow at once, named after their functions. What the
 //! system says later is the user's, marked as what it is. Newer models want a signature with the
 //! first call of a step: the recorded one, or the one that is documented for calls that another
 //! model made.
@@ -18,7 +18,7 @@ use super::{Format, alternating};
 /// Documented for histories whose calls come without a signature of Gemini's.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-const NO_FORM: &str = "Gemini has no form for it";
+const NO_FORM: &str = "Gemini does not support it";
 
 struct Content {
     role: Role,
@@ -47,7 +47,7 @@ pub(super) fn write(steps: Vec<RequestStep>, notes: &mut Notes) -> Json {
     if contents.first().is_some_and(|first| first.role == Role::Assistant) {
         let (role, at) = (Role::User, BlockRef::default());
         contents.insert(0, Content { role, parts: vec![text(alternating::BEGINNING)], at });
-        notes.added(at, "a user's message", alternating::FIRST_IS_USER);
+        notes.added(at, "a user message", alternating::FIRST_IS_USER);
     }
     if let Some(last) = contents.last().filter(|last| last.role == Role::Assistant) {
         notes.kept(last.at, "the last turn", alternating::LAST_IS_ASSISTANT);
@@ -98,14 +98,14 @@ fn parts(said: TurnParts, notes: &mut Notes) -> Vec<Json> {
                 if own {
                     signature = found.or(signature);
                 }
-                notes.left_out(part.at, "thinking", "Gemini takes none back, only its signature");
+                notes.left_out(part.at, "thinking", "Gemini accepts only its signature");
             }
             PartKind::Call(call) => {
                 let found = call.signature.clone().filter(|_| own).or_else(|| signature.take());
                 let signature = match found {
                     None if first_call => {
                         let what = format!("a signature of the tool call `{}`", call.id);
-                        let why = "none of Gemini's was recorded, and newer models want one";
+                        let why = "newer models require one, and none was recorded";
                         notes.added(part.at, what, why);
                         Some(NO_SIGNATURE.to_owned())
                     }
@@ -137,7 +137,7 @@ fn plain(part: Part, notes: &mut Notes) -> Option<Json> {
             }
             let json = attached(&media);
             if json.is_none() {
-                notes.left_out(part.at, media.describe(), "Gemini wants its media type");
+                notes.left_out(part.at, media.describe(), "Gemini requires its media type");
             }
             json
         }
@@ -195,7 +195,7 @@ fn results(answers: Vec<ToolResult>, notes: &mut Notes) -> Vec<Json> {
             match json.get("text").and_then(Json::as_str) {
                 Some(text) => texts.push(text.to_owned()),
                 None => {
-                    notes.changed(at, "media in a result", "it is a part behind the responses");
+                    notes.changed(at, "media in a result", "it is a part after the responses");
                     media.push(json);
                 }
             }

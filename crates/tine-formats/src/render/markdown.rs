@@ -91,7 +91,7 @@ fn write_media(out: &mut String, part: &Part, media: &Media, notes: &mut Notes) 
         Source::Data(data) => {
             // Base64 has four letters for three bytes.
             let _ = write!(out, "*[{}, {} bytes]*", media.describe(), data.len() / 4 * 3);
-            notes.left_out(part.at, media.describe(), "Markdown holds no data");
+            notes.left_out(part.at, media.describe(), "Markdown cannot contain its data");
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) enum Source {
 }
 
 impl Media {
-    /// PartKind to call it in a note.
+    /// What to call it in a note.
     pub(super) fn describe(&self) -> String {
         let kind = match (self.kind, &self.source) {
             (_, Source::Text { .. } | Source::Link(_)) => "a resource",

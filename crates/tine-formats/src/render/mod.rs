@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //!
-//! - PartKind a provider is known to refuse is not written: see `docs/rendering.md` for the rules.
+//! - What a provider is known to refuse is not written: see `docs/rendering.md` for the rules.
 //! - Nothing is dropped silently. Whatever is left out, changed or added has a [`Note`].
 //! - A rendering is a function of the path and the [`Options`]: the same bytes each time.
 //!
@@ -42,7 +42,7 @@ pub use notes::{Note, NoteKind};
 
 use notes::Notes;
 
-/// PartKind a path is rendered as.
+/// What a path is rendered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Canonical messages.
@@ -79,7 +79,7 @@ impl Format {
     }
 }
 
-/// PartKind becomes of tool calls that have no result on the path.
+/// What becomes of tool calls that have no result on the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenCalls {
     /// They get a result that says so, and a note.
@@ -125,12 +125,12 @@ impl std::fmt::Debug for Budget<'_> {
     }
 }
 
-/// PartKind to render, and how.
+/// What to render, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// As what.
     pub format: Format,
-    /// PartKind becomes of open tool calls.
+    /// What becomes of open tool calls.
     pub open_calls: OpenCalls,
     /// Whether the root's system prompt is written.
     pub system: bool,
@@ -145,7 +145,7 @@ impl Options<'_> {
     }
 }
 
-/// PartKind a rendering is made of.
+/// What a rendering is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendered {
     /// The part of a provider's request that holds the conversation.
@@ -292,7 +292,7 @@ fn write(
     if let Rendered::Request(request) = &rendered {
         let list = request.get("messages").or_else(|| request.get("contents"));
         if list.and_then(Json::as_array).is_none_or(<[Json]>::is_empty) {
-            let why = "providers want at least one";
+            let why = "providers require at least one";
             notes.kept(notes::BlockRef::default(), "a request without messages", why);
         }
     }

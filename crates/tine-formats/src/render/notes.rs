@@ -1,4 +1,4 @@
-//! PartKind a rendering did not take over as it is, and why.
+//! What a rendering did not take over as it is, and why.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tine_core::TurnId;
 
 use super::token_budget::PathCut;
 
-/// PartKind was done.
+/// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline, with = "String")]
@@ -45,7 +45,7 @@ pub struct Note {
     /// The block of that turn, from 0, if the note is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
-    /// PartKind was done.
+    /// What was done.
     pub kind: NoteKind,
     /// To what.
     pub what: String,

@@ -57,7 +57,7 @@ fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
             PartKind::Text(said) => written.push(text(&said)),
             PartKind::Summary(said) => written.push(text(&labeled_summary(&said))),
             PartKind::Thinking { .. } => {
-                notes.left_out(part.at, "thinking", "chat completions take none back");
+                notes.left_out(part.at, "thinking", "chat completions do not accept thinking");
             }
             PartKind::Media(media) => match (media.as_text(), role) {
                 (Some(said), _) => {
@@ -69,7 +69,7 @@ fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
                     None => notes.left_out(part.at, media.describe(), NO_FORM),
                 },
                 (None, _) => {
-                    let why = "only the user's messages take anything but text";
+                    let why = "only user messages can contain anything but text";
                     notes.left_out(part.at, media.describe(), why);
                 }
             },
@@ -82,7 +82,7 @@ fn content(parts: Vec<Part>, role: Role, notes: &mut Notes) -> Vec<Json> {
     written
 }
 
-const NO_FORM: &str = "chat completions have no form for it";
+const NO_FORM: &str = "chat completions do not support it";
 
 fn attached(media: &Media) -> Option<Json> {
     let data_url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");

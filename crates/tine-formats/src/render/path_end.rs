@@ -24,14 +24,14 @@ const LONGEST_PAGE: usize = 1024;
 /// Bytes of content that are held for each token that may be rendered.
 const HELD_BYTES_PER_TOKEN: u64 = 8;
 
-/// PartKind the rules for cutting a path need to know of a turn.
+/// What the rules for cutting a path need to know of a turn.
 pub(super) struct TurnFacts {
     pub id: TurnId,
     hash: TurnHash,
     part_of: Option<TurnId>,
     pub role: Role,
     pub continues: Option<TurnId>,
-    /// The call whose result it is. PartKind is left of an erased result answers nothing.
+    /// The call whose result it is. What is left of an erased result answers nothing.
     pub answers: Option<String>,
     /// The calls that it makes.
     pub calls: Vec<String>,
@@ -89,7 +89,7 @@ pub(super) struct PathEnd<'a> {
     facts: VecDeque<TurnFacts>,
     /// Where the path is read from; `None` if it was in memory.
     rest: Option<Rest<'a>>,
-    /// PartKind follows from the facts; found again when more is read.
+    /// What follows from the facts; found again when more is read.
     summaries: Option<Summaries>,
 }
 

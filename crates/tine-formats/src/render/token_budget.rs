@@ -18,13 +18,13 @@ use super::notes::{BlockRef, Notes};
 use super::path_end::{PathEnd, TurnFacts};
 use super::{Budget, Format, OpenCalls, Options, RenderError, Rendered, Rendering, Tokens, write};
 
-/// PartKind a message costs besides its text, as documented for chat completions.
+/// What a message costs besides its text, as documented for chat completions.
 const PER_MESSAGE: u64 = 3;
 
-/// PartKind the beginning of the reply costs.
+/// What the beginning of the reply costs.
 const PER_REPLY: u64 = 3;
 
-/// PartKind an image is taken to cost: one of 1024 × 1024, which is what most are reduced to.
+/// What an image is taken to cost: one of 1024 × 1024, which is what most are reduced to.
 const PER_IMAGE: u64 = 765;
 
 /// Bytes of a sound or a document that are taken to cost one token.
@@ -76,15 +76,15 @@ impl PathCut {
         let what = format!("the first {}", count(self.turns_cut));
         let mut why = "they do not fit".to_owned();
         if let Some(first) = path.turns.get(self.start) {
-            why.push_str(&format!("; the first that does is {}", first.id));
+            why.push_str(&format!("; the first that fits is {}", first.id));
         }
         if self.covered > 0 {
-            why.push_str(&format!("; a summary stands for {} of them", self.covered));
+            why.push_str(&format!("; a summary replaces {} of them", self.covered));
         }
         notes.left_out(BlockRef::default(), what, why);
         for moved in &self.summaries {
             let at = BlockRef { turn: Some(moved.turn), block: Some(moved.block) };
-            let why = "it stands for turns that were cut, and is written in their place";
+            let why = "it replaces turns that were cut, and is written in their place";
             if moved.turn_is_cut {
                 notes.added(at, "a summary", why);
             } else {

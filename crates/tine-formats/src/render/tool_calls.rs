@@ -17,10 +17,10 @@ use tine_api::TurnOpenCalls;
 
 use super::{Format, OpenCalls, Options, RenderError};
 
-/// PartKind a call without a result is answered with.
+/// What a call without a result is answered with.
 pub(super) const NO_RESULT: &str = "No result was recorded for this call.";
 
-/// PartKind stands for a result that says nothing.
+/// What stands for a result that says nothing.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
 /// Letters that every provider takes in the id of a call, and how many of them.
@@ -140,8 +140,8 @@ impl CallPairing {
         }
         match self.steps.last_mut() {
             Some(RequestStep::Exchange { asks, .. }) if joins.is_some() => {
-                let why = "calls that follow each other without results are one turn's calls";
-                notes.changed(at, "a turn with tool calls, joined to the one before it", why);
+                let why = "consecutive calls without results in between belong to one turn";
+                notes.changed(at, "a turn with tool calls, merged with the turn before it", why);
                 asks.parts.append(&mut said.parts);
             }
             _ => self.steps.push(RequestStep::Exchange { asks: said, answers: Vec::new() }),
@@ -153,7 +153,7 @@ impl CallPairing {
         call.wire_id = wire_id(&call.id, &mut self.used_ids);
         if call.wire_id != call.id {
             let why = format!(
-                "it is now `{}`: ids are unique and of at most {ID_LENGTH} letters, digits, _ and -",
+                "it is now `{}`: ids are unique and have at most {ID_LENGTH} letters, digits, _ and -",
                 call.wire_id
             );
             notes.changed(at, format!("the id `{}` of a tool call", call.id), why);
@@ -161,7 +161,7 @@ impl CallPairing {
         let name = wire_name(&call.name, self.format);
         if name != call.name {
             let why = format!(
-                "it is now `{name}`: names are of at most {NAME_LENGTH} letters, digits, _ and -"
+                "it is now `{name}`: names have at most {NAME_LENGTH} letters, digits, _ and -"
             );
             notes.changed(at, format!("the function name `{}`", call.name), why);
             call.name = name;
@@ -172,13 +172,13 @@ impl CallPairing {
         let id = said.answers.clone().unwrap_or_default();
         let place = BlockRef::turn(said.turn);
         let Some(ask) = self.open.get_mut(&id).and_then(Vec::pop) else {
-            let why = "there is no such call before it; it is written as the user's";
+            let why = "there is no such call before it; it is written as a user message";
             notes.changed(place, format!("the result of the call `{id}`"), why);
             self.steps.push(RequestStep::Say(unmatched_result(said, &id)));
             return;
         };
         if ask.step + 1 < self.steps.len() {
-            let why = "it is written right behind its call";
+            let why = "it is written right after its call";
             notes.changed(place, format!("the place of the result of the call `{id}`"), why);
         }
         let is_error = said.failed;
@@ -205,11 +205,15 @@ impl CallPairing {
                         still_open.extend(part.at.turn.map(|turn| (turn, call.id.clone())));
                     }
                     OpenCalls::Keep => {
-                        notes.kept(part.at, what, "it has no result, which providers refuse");
+                        notes.kept(
+                            part.at,
+                            what,
+                            "it has no result, and providers reject such a call",
+                        );
                     }
                     OpenCalls::Close => {
                         let what = format!("a result of {what}");
-                        notes.added(part.at, what, "there is none on the path");
+                        notes.added(part.at, what, "the path has none");
                         let at = part.at;
                         let parts = vec![Part { at, what: PartKind::Text(NO_RESULT.to_owned()) }];
                         answers.push(ToolResult {
@@ -246,12 +250,12 @@ fn non_empty_result(parts: Vec<Part>, place: BlockRef, notes: &mut Notes) -> Vec
     let blank = |part: &Part| matches!(&part.what, PartKind::Text(text) if text.trim().is_empty());
     let (blanks, mut parts): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(blank);
     if parts.is_empty() {
-        let why = format!("providers refuse an empty text; it says {NO_OUTPUT}");
-        notes.changed(place, "a result without any text", why);
+        let why = format!("providers reject blank texts; it is replaced by {NO_OUTPUT}");
+        notes.changed(place, "an empty result", why);
         parts.push(Part { at: place, what: PartKind::Text(NO_OUTPUT.to_owned()) });
     } else {
         for blank in blanks {
-            notes.left_out(blank.at, "a blank text", "providers refuse it");
+            notes.left_out(blank.at, "a blank text", "providers reject it");
         }
     }
     parts
@@ -328,7 +332,7 @@ fn join(before: &mut TurnParts, said: TurnParts) {
 fn drop_blank_texts(said: &mut TurnParts, notes: &mut Notes) {
     said.parts.retain(|part| match &part.what {
         PartKind::Text(text) | PartKind::Summary(text) if text.trim().is_empty() => {
-            notes.left_out(part.at, "a blank text", "providers refuse it");
+            notes.left_out(part.at, "a blank text", "providers reject it");
             false
         }
         _ => true,

@@ -1,6 +1,6 @@
 //! Turns as parts that no provider has a say in yet.
 //!
-//! A block of a known type becomes a [`PartKind`] of its own; all others stay what they are, for
+//! A block of a known type becomes a [`What`] of its own; all others stay what they are, for
 //! each provider to pass on or to report. The root comes first, as something that the system
 //! said.
 
@@ -65,7 +65,7 @@ pub(super) struct ToolCall {
     pub wire_id: String,
     pub name: String,
     pub parameters: Json,
-    /// PartKind a provider wants to see again with the call.
+    /// What a provider wants to see again with the call.
     pub signature: Option<String>,
 }
 
@@ -144,7 +144,7 @@ fn read_turn(
         return Ok(None);
     };
     if turn.status == Status::Partial {
-        notes.kept(place, "a partial turn", "its stream broke off; what there is of it is written");
+        notes.kept(place, "a partial turn", "its stream was interrupted");
     }
     let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;
     let mut parts = Vec::with_capacity(blocks.len());
@@ -207,7 +207,7 @@ fn read_block(json: Json, at: BlockRef, notes: &mut Notes) -> PartKind {
         json.as_object().map_or(Vec::new(), |it| it.keys().filter(|key| !is_known(key)).collect());
     if !extra.is_empty() {
         let fields = format!("the fields {} of a {kind} block", extra.join(", "));
-        notes.left_out(at, fields, "they have no form outside of tine");
+        notes.left_out(at, fields, "only Tine's own format has them");
     }
     what
 }

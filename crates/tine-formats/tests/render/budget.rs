@@ -48,7 +48,7 @@ fn messages_are_counted_as_documented_for_chat_completions() {
 }
 
 #[test]
-fn the_longest_tail_that_fits_is_taken_and_begins_with_a_user() {
+fn the_longest_suffix_that_fits_begins_with_a_user_turn() {
     let stage = long();
     for format in PROVIDERS {
         let whole = fits(&stage, format, 10_000).tokens.unwrap().count;
@@ -73,7 +73,7 @@ fn the_longest_tail_that_fits_is_taken_and_begins_with_a_user() {
 }
 
 #[test]
-fn a_limit_too_small_for_the_end_is_refused_with_the_one_that_would_do() {
+fn a_limit_too_small_for_the_last_turn_is_rejected_with_the_required_one() {
     let stage = long();
     for format in PROVIDERS {
         let error = within(&stage, format, 3).unwrap_err();
@@ -85,7 +85,7 @@ fn a_limit_too_small_for_the_end_is_refused_with_the_one_that_would_do() {
 }
 
 #[test]
-fn a_tail_never_begins_with_a_result_whose_call_was_cut() {
+fn a_suffix_never_begins_with_a_result_whose_call_was_cut() {
     let mut stage = Stage::new(None);
     stage.user("go");
     for number in 0..20 {
@@ -105,11 +105,11 @@ fn a_tail_never_begins_with_a_result_whose_call_was_cut() {
     // The one question is too far back; where a question must come first, one is made up.
     let rendering = fits(&stage, Format::Anthropic, 100);
     assert!(rendering.turns_cut > 0);
-    assert!(notes(&rendering).contains(&"added - a user's message".to_owned()));
+    assert!(notes(&rendering).contains(&"added - a user message".to_owned()));
 }
 
 #[test]
-fn a_tail_does_not_begin_between_a_call_and_a_result_that_came_late() {
+fn a_suffix_does_not_begin_between_a_call_and_its_late_result() {
     let mut stage = Stage::new(None);
     stage
         .user("a a a a a a")
@@ -144,7 +144,7 @@ fn open_calls_that_are_cut_are_not_reported() {
 }
 
 #[test]
-fn a_tail_does_not_begin_inside_a_split_text() {
+fn a_suffix_does_not_begin_inside_a_split_text() {
     let mut stage = Stage::new(None);
     stage.user("a a a a a a").assistant("b").user("c c c").user("d d d").joined().assistant("e");
     for format in PROVIDERS {
@@ -157,7 +157,7 @@ fn a_tail_does_not_begin_inside_a_split_text() {
 }
 
 #[test]
-fn the_summary_of_what_was_cut_is_put_in_its_place() {
+fn a_summary_replaces_the_turns_that_were_cut() {
     let mut stage = long();
     let named: Vec<String> = (0..12).map(|n| format!("\"{}\"", turn_id(n))).collect();
     let summary = format!(
@@ -183,7 +183,7 @@ fn the_summary_of_what_was_cut_is_put_in_its_place() {
         assert_eq!(rendering.text().matches("They talked a lot.").count(), 1);
         let found = notes(&rendering);
         assert!(found.contains(&"added 20.0 a summary".to_owned()), "{found:?}");
-        assert!(rendering.notes[0].why.contains("stands for 12 of them"));
+        assert!(rendering.notes[0].why.contains("replaces 12 of them"));
     }
     // Where all of it fits, nothing is moved.
     let whole = request(&fits(&stage, Format::OpenAi, 10_000));
@@ -191,7 +191,7 @@ fn the_summary_of_what_was_cut_is_put_in_its_place() {
 }
 
 #[test]
-fn a_summary_that_another_stands_for_is_not_written_twice() {
+fn a_summary_replaced_by_a_later_one_is_not_written_again() {
     let mut stage = Stage::new(None);
     for number in 0..5 {
         stage.user(&format!("question {number}")).assistant(&format!("answer {number}"));

@@ -3,7 +3,7 @@
 const PAGE: &str = include_str!("../../../../docs/rendering.md");
 
 #[test]
-fn every_rule_names_tests_that_exist() {
+fn every_rule_names_existing_tests() {
     let tests = [
         include_str!("budget.rs"),
         include_str!("from_the_tip.rs"),

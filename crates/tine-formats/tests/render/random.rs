@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_path_is_taken_by_every_provider_and_nothing_is_lost(
+    fn any_path_renders_validly_for_every_provider_and_loses_nothing(
         prompt in any::<bool>(),
         turns in prop::collection::vec(turn(), 0..14),
     ) {
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn any_tail_fits_is_taken_and_says_what_it_needs(
+    fn any_path_is_cut_to_fit_or_reports_the_required_tokens(
         turns in prop::collection::vec(turn(), 1..14),
         max_tokens in 5..400_u64,
     ) {
@@ -295,7 +295,7 @@ proptest! {
 }
 
 #[test]
-fn the_validator_finds_what_providers_refuse() {
+fn the_validator_detects_invalid_requests() {
     let bad = [
         (Format::OpenAi, r#"{"messages":[{"role":"user","content":""}]}"#),
         (Format::OpenAi, r#"{"messages":[{"role":"tool","tool_call_id":"a","content":"x"}]}"#),

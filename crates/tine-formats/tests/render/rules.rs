@@ -8,7 +8,7 @@ use super::stage::{PROVIDERS, Stage, at, notes, request, text, turn_id};
 use super::valid;
 
 #[test]
-fn neighbours_of_one_role_are_joined_by_a_blank_line_and_parts_of_a_split_by_nothing() {
+fn adjacent_texts_are_joined_by_a_blank_line_and_split_halves_directly() {
     let mut stage = Stage::new(None);
     stage.user("one").user("two, ha").user("lf").joined().assistant("three");
     stage.user(r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#).user("c");
@@ -50,7 +50,7 @@ fn results_of_tools_are_never_coalesced() {
 }
 
 #[test]
-fn the_root_and_the_systems_first_turns_are_the_system_prompt() {
+fn the_root_and_the_leading_system_turns_are_the_system_prompt() {
     let mut stage = Stage::new(Some("Be brief."));
     stage.system("Be kind.").user("Hello");
     assert_eq!(text(&stage.plain(Format::OpenAi), "messages/0/content"), "Be brief.\n\nBe kind.");
@@ -62,7 +62,7 @@ fn the_root_and_the_systems_first_turns_are_the_system_prompt() {
 }
 
 #[test]
-fn a_system_turn_in_the_middle_is_one_for_openai_and_the_users_for_the_others() {
+fn a_later_system_turn_stays_one_for_openai_and_becomes_a_user_message_elsewhere() {
     let mut stage = Stage::new(None);
     stage.user("Hello").assistant("Hi").system("Be kind.").user("Go on");
     assert_eq!(text(&stage.plain(Format::OpenAi), "messages/2/role"), "system");
@@ -75,13 +75,13 @@ fn a_system_turn_in_the_middle_is_one_for_openai_and_the_users_for_the_others() 
 }
 
 #[test]
-fn the_first_message_is_the_users_where_the_provider_demands_it() {
+fn the_first_message_is_a_user_message_where_required() {
     let mut stage = Stage::new(None);
     stage.assistant("Welcome!").user("Hello");
     assert_eq!(text(&stage.plain(Format::OpenAi), "messages/0/role"), "assistant");
     for format in [Format::Anthropic, Format::Gemini] {
         let rendering = stage.render(format);
-        assert_eq!(notes(&rendering), ["added - a user's message"]);
+        assert_eq!(notes(&rendering), ["added - a user message"]);
         valid::check(format, &request(&rendering));
     }
 }
@@ -108,7 +108,7 @@ fn large_numbers_in_arguments_keep_their_digits() {
 }
 
 #[test]
-fn a_response_is_named_after_the_function_that_was_called() {
+fn a_function_response_has_the_name_of_its_call() {
     let mut stage = Stage::new(None);
     stage.user("go").calls(&["a:weather", "b:time"]).tool("b", "noon").tool("a", "sun");
     let gemini = request(&stage.render(Format::Gemini));
@@ -119,7 +119,7 @@ fn a_response_is_named_after_the_function_that_was_called() {
 }
 
 #[test]
-fn thinking_goes_back_with_its_own_providers_signature_or_not_at_all() {
+fn thinking_is_sent_back_only_with_the_same_providers_signature() {
     let mut stage = Stage::new(None);
     let signed =
         r#"[{"type":"thinking","text":"hm","signature":"c2ln"},{"type":"text","text":"yes"}]"#;
@@ -140,7 +140,7 @@ fn thinking_goes_back_with_its_own_providers_signature_or_not_at_all() {
 }
 
 #[test]
-fn a_message_does_not_end_in_thinking_or_in_white_space_where_that_is_refused() {
+fn a_message_does_not_end_in_thinking_or_white_space_where_that_is_rejected() {
     let mut stage = Stage::new(None);
     stage.user("1").assistant(r#"[{"type":"thinking","text":"hm","signature":"c2ln"}]"#);
     stage.user("2").assistant("so far \n");
@@ -151,7 +151,7 @@ fn a_message_does_not_end_in_thinking_or_in_white_space_where_that_is_refused() 
 }
 
 #[test]
-fn a_recorded_signature_goes_with_its_call_and_another_stands_in_where_there_is_none() {
+fn a_call_keeps_its_recorded_signature_or_gets_the_documented_one() {
     let mut stage = Stage::new(None);
     let call =
         |id: &str| format!(r#"{{"type":"tool-use","id":"{id}","name":"f","parameters":{{}}}}"#);
@@ -178,7 +178,7 @@ fn calls_come_last_in_a_message_for_anthropic() {
 }
 
 #[test]
-fn open_calls_are_closed_reported_or_kept_as_asked() {
+fn open_calls_are_closed_reported_or_kept_as_requested() {
     let mut stage = Stage::new(None);
     stage.user("go").calls(&["a:f", "b:g"]).tool("a", "1").user("what about it?").calls(&["c:f"]);
     for format in PROVIDERS {
@@ -207,7 +207,7 @@ fn open_calls_are_closed_reported_or_kept_as_asked() {
 }
 
 #[test]
-fn a_result_without_its_call_is_the_users() {
+fn a_result_without_its_call_becomes_a_user_message() {
     let mut stage = Stage::new(None);
     stage.user("go").tool("gone", "42").assistant("Done").user("Thanks");
     for format in PROVIDERS {
@@ -219,7 +219,7 @@ fn a_result_without_its_call_is_the_users() {
 }
 
 #[test]
-fn a_result_that_came_late_stands_right_behind_its_call() {
+fn a_late_result_follows_its_call() {
     let mut stage = Stage::new(None);
     stage.user("go").calls(&["a:f"]).user("hurry").tool("a", "1").assistant("Done").user("Thanks");
     for format in PROVIDERS {
@@ -231,7 +231,7 @@ fn a_result_that_came_late_stands_right_behind_its_call() {
 }
 
 #[test]
-fn calls_that_were_recorded_apart_are_one_turns_calls() {
+fn separately_recorded_calls_become_one_message() {
     let mut stage = Stage::new(None);
     stage.user("go").calls(&["a:f"]).calls(&["b:f"]).tool("a", "1").tool("b", "2").user("ok");
     let openai = request(&stage.render(Format::OpenAi));
@@ -242,7 +242,7 @@ fn calls_that_were_recorded_apart_are_one_turns_calls() {
 }
 
 #[test]
-fn ids_and_names_that_a_provider_refuses_are_changed_and_stay_matched() {
+fn invalid_ids_and_names_are_changed_consistently() {
     let mut stage = Stage::new(None);
     let long = "x".repeat(80);
     stage.user("go").calls(&["call|1:find it", "ok:1st", &format!("{long}:f")]);
@@ -258,7 +258,7 @@ fn ids_and_names_that_a_provider_refuses_are_changed_and_stay_matched() {
 }
 
 #[test]
-fn empty_texts_are_left_out_and_empty_results_say_so() {
+fn empty_texts_are_left_out_and_empty_results_get_a_placeholder() {
     let mut stage = Stage::new(Some("  "));
     stage.user(r#"[{"type":"text","text":" "},{"type":"image","url":"https://a/b.png","mime_type":"image/png"}]"#);
     stage.calls(&["a:f"]).tool("a", "").user("\n").assistant("yes").user("so");
@@ -308,7 +308,7 @@ fn images_sounds_and_documents_have_each_providers_form() {
 }
 
 #[test]
-fn a_resource_with_data_is_what_its_media_type_says() {
+fn the_media_type_decides_the_kind_of_a_resource_with_data() {
     let blob = |mime: &str| {
         let mut stage = Stage::new(None);
         stage.user(&format!(
@@ -323,7 +323,7 @@ fn a_resource_with_data_is_what_its_media_type_says() {
 }
 
 #[test]
-fn what_a_role_cannot_hold_is_reported() {
+fn unsupported_blocks_of_a_role_are_reported() {
     let mut stage = Stage::new(None);
     let image = r#"{"type":"image","data":"QUJD","mimeType":"image/png"}"#;
     stage.user("draw").assistant(&format!(r#"[{{"type":"text","text":"here"}},{image}]"#));
@@ -401,7 +401,7 @@ fn a_request_without_messages_is_noted() {
 }
 
 #[test]
-fn a_summary_is_a_text_that_says_what_it_is() {
+fn a_summary_is_written_as_labeled_text() {
     let mut stage = Stage::new(None);
     stage.user("Hello").user(r#"[{"type":"summary","text":"They met.","turns":[]}]"#);
     for format in PROVIDERS {
@@ -411,7 +411,7 @@ fn a_summary_is_a_text_that_says_what_it_is() {
 }
 
 #[test]
-fn markdown_fences_are_longer_than_what_they_hold() {
+fn markdown_fences_are_longer_than_any_inside() {
     let mut stage = Stage::new(None);
     stage.user("go").calls(&["a:f"]).tool("a", "```\ncode\n````");
     let markdown = stage.render(Format::Markdown).text();
@@ -419,7 +419,7 @@ fn markdown_fences_are_longer_than_what_they_hold() {
 }
 
 #[test]
-fn canonical_messages_are_what_an_append_takes() {
+fn canonical_messages_can_be_appended() {
     let mut stage = Stage::new(Some("Be brief."));
     stage.user("Hello").calls(&["a:f"]).tool("a", "1");
     let request = stage.plain(Format::Tine);
