@@ -254,11 +254,16 @@ export interface paths {
                 query?: {
                     archived?: boolean;
                     cursor?: string;
+                    folder?: string;
                     limit?: number;
                     order?: components["schemas"]["Order"];
+                    program?: string;
                     project_id?: string;
                     q?: string;
+                    since?: string;
                     tag?: string;
+                    top_level?: boolean;
+                    until?: string;
                 };
             };
             responses: {
@@ -2758,6 +2763,32 @@ export interface paths {
             };
         };
     };
+    "/api/v1/usage": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query?: {
+                    by?: string;
+                    folder?: string;
+                    program?: string;
+                    project_id?: string;
+                    since?: string;
+                    until?: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["UsageReportAnswer"];
+                    };
+                };
+            };
+        };
+    };
     "/api/v1/verify": {
         parameters: {
         };
@@ -4572,6 +4603,36 @@ export interface components {
             total_tokens: number;
             /** Format: uint64 */
             turns: number;
+        };
+        UsageGroup: {
+            /** Format: uint64 */
+            cache_read_tokens: number;
+            /** Format: uint64 */
+            cache_write_tokens: number;
+            /** Format: double */
+            cost_usd?: number | null;
+            day?: string | null;
+            folder?: string | null;
+            /** Format: uint64 */
+            input_tokens: number;
+            model?: string | null;
+            /** Format: uint64 */
+            output_tokens: number;
+            /** Format: uint64 */
+            priced_turns: number;
+            program?: string | null;
+            /** Format: uint64 */
+            reasoning_tokens: number;
+            /** Format: uint64 */
+            total_tokens: number;
+            /** Format: uint64 */
+            turns: number;
+        };
+        UsageReportAnswer: {
+            groups: components["schemas"]["UsageGroup"][];
+            project_id: string;
+            rest?: components["schemas"]["Usage"] | null;
+            total: components["schemas"]["Usage"];
         };
         UsageShare: {
             /** Format: uint64 */
