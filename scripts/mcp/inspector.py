@@ -95,5 +95,5 @@ assert "Lisbon is warm." in messages[1]["content"]["resource"]["text"]
 wrong = json.dumps({"role": "user", "contents": "Hello"})
 refused = run("tools/call", "--tool-name", "store_conversation_turn", "--tool-args-json", wrong)
 assert refused.returncode != 0
-assert "`content` may be meant" in refused.stdout + refused.stderr, (refused.stdout, refused.stderr)
+assert "did you mean `content`?" in refused.stdout + refused.stderr, (refused.stdout, refused.stderr)
 assert run("tools/call", "--tool-name", "forget_everything").returncode != 0

@@ -252,7 +252,7 @@ async function completions(person) {
 
 async function refusals() {
   const error = await refused('store_conversation_turn', { role: 'user', contents: 'Hello' });
-  assert.equal(error.message, 'there is no argument `contents`; `content` may be meant');
+  assert.equal(error.message, 'unknown argument `contents`; did you mean `content`?');
   assert.match(error.next, /^the arguments are: .*content/);
   assert.ok(error.text.includes(error.message) && error.text.includes(error.next));
   const unknown = { code: -32602, message: /get_path/ };

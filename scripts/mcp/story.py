@@ -360,7 +360,7 @@ async def completions(host, person):
 
 async def refusals(host):
     error, text = await host.refused("store_conversation_turn", role="user", contents="Hello")
-    assert error["message"] == "there is no argument `contents`; `content` may be meant"
+    assert error["message"] == "unknown argument `contents`; did you mean `content`?"
     assert error["next"].startswith("the arguments are: ") and error["next"] in text
     error, _ = await host.refused("get_path", conversation_id="nowhere")
     assert error["code"] == "not_found" and "get_tree" in error["next"], error

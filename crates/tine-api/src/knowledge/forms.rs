@@ -419,16 +419,14 @@ macro_rules! relationship_form {
                     turn_id: form.source_turn_id,
                     source_id: form.source_source_id,
                     conversation_id: form.source_conversation_id,
-                    $(index: form.$source_index,)?
-                    ..EndIds::default()
+                    index: None$(.or(form.$source_index))?,
                 };
                 let target = EndIds {
                     entity_id: form.target_entity_id,
                     turn_id: form.target_turn_id,
                     source_id: form.target_source_id,
                     conversation_id: form.target_conversation_id,
-                    $(index: form.$target_index,)?
-                    ..EndIds::default()
+                    index: None$(.or(form.$target_index))?,
                 };
                 Ok(NewRelationship {
                     relation: form.relation,

@@ -76,12 +76,9 @@ fn with_conversations(shell: Shell, script: &str) -> String {
         }
         out.push('\n');
         of_conversation = matches!(word, "--conversation)" | "-c)");
-        match (shell, word) {
-            (Shell::Zsh, "autoload -U is-at-least") => {
-                out.push('\n');
-                out.push_str(ZSH_FUNCTION);
-            }
-            _ => {}
+        if shell == Shell::Zsh && word == "autoload -U is-at-least" {
+            out.push('\n');
+            out.push_str(ZSH_FUNCTION);
         }
     }
     match shell {
