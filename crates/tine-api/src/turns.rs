@@ -200,13 +200,9 @@ struct Blocks<'b>(&'b Body);
 
 impl Serialize for Blocks<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct TextBlock<'t> {
-            text: &'t str,
-            r#type: &'static str,
-        }
         match self.0 {
-            Body::Text(text) => [TextBlock { text, r#type: "text" }].serialize(serializer),
+            // Escaping a long text takes `serde_json` several times as long as the core.
+            Body::Text(_) => json::exact::raw(&self.0.to_blocks_string(), serializer),
             Body::Blocks(canonical) => json::exact::raw(canonical, serializer),
         }
     }
